@@ -1,0 +1,36 @@
+# Every target of the project compiles with these; nothing else sets flags.
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release or RelWithDebInfo" FORCE)
+endif()
+option(ZEROLAB_WERROR "Warnings are errors (on in CI)" OFF)
+option(ZEROLAB_POISON "Fill tensor memory with NaN before it is written and after it is freed" OFF)
+set(ZEROLAB_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize takes them: address,undefined or thread")
+
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+add_library(zerolab_flags INTERFACE)
+target_compile_features(zerolab_flags INTERFACE cxx_std_20)
+target_compile_options(zerolab_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor
+  -Woverloaded-virtual -Wold-style-cast -Wcast-qual
+  # A sum must not change its bits with the compiler's mood: fused only where the code says so.
+  -ffp-contract=off -fno-fast-math
+  $<$<BOOL:${ZEROLAB_WERROR}>:-Werror>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # GCC 12 sees a null dereference inside libstdc++ where there is none.
+  target_compile_options(zerolab_flags INTERFACE -Wno-null-dereference)
+endif()
+if(ZEROLAB_POISON)
+  target_compile_definitions(zerolab_flags INTERFACE ZEROLAB_POISON_MEMORY)
+endif()
+if(ZEROLAB_SANITIZE)
+  target_compile_options(zerolab_flags INTERFACE -fsanitize=${ZEROLAB_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(zerolab_flags INTERFACE -fsanitize=${ZEROLAB_SANITIZE})
+endif()
+
+find_program(ZEROLAB_CCACHE ccache)
+if(ZEROLAB_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${ZEROLAB_CCACHE})
+endif()

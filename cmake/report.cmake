@@ -1,0 +1,7 @@
+message(STATUS "")
+message(STATUS "zerolab ${PROJECT_VERSION}")
+message(STATUS "  compiler   ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}, ${CMAKE_BUILD_TYPE}")
+message(STATUS "  oneDNN     ${dnnl_VERSION}")
+message(STATUS "  MPI        ${MPI_C_VERSION} (${MPI_C_LIBRARIES})")
+message(STATUS "  NaN-filled freed memory: ${ZEROLAB_POISON}, sanitizers: '${ZEROLAB_SANITIZE}'")
+message(STATUS "")

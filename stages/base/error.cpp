@@ -1,0 +1,51 @@
+#include "stages/base/error.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+namespace zerolab {
+namespace {
+
+constexpr std::array kCodes{
+    CodeInfo{Code::internal, "internal error"},
+    CodeInfo{Code::usage, "wrong use of the command line"},
+    CodeInfo{Code::config_value, "a setting has a value it cannot have"},
+    CodeInfo{Code::config_syntax, "a configuration file is not valid JSON"},
+    CodeInfo{Code::config_unknown_key, "an unknown setting"},
+    CodeInfo{Code::config_contradiction, "two settings contradict each other"},
+    CodeInfo{Code::config_unsupported, "a setting of DeepSpeed that zerolab does not have"},
+    CodeInfo{Code::data, "the training text cannot be used"},
+    CodeInfo{Code::output_folder, "the run folder cannot be used"},
+    CodeInfo{Code::model_description, "the model description cannot be used"},
+    CodeInfo{Code::out_of_memory, "a memory pool went over its budget"},
+    CodeInfo{Code::parameter_not_available, "a parameter was used while it is not gathered"},
+    CodeInfo{Code::illegal_move, "a parameter state transition that is not in the table"},
+    CodeInfo{Code::released_while_active, "a parameter was released while in use"},
+    CodeInfo{Code::left_gathered, "a parameter was left gathered or in flight"},
+    CodeInfo{Code::gradient_state, "a gradient was produced or reduced out of turn"},
+    CodeInfo{Code::not_bit_identical, "stages differ where the same bits are promised"},
+    CodeInfo{Code::not_finite, "the loss or the gradient norm is not finite"},
+    CodeInfo{Code::communication, "the communication layer failed"},
+    CodeInfo{Code::mpi_singletons, "mpirun started several processes, MPI sees one"},
+    CodeInfo{Code::peer_failed, "another rank failed"},
+    CodeInfo{Code::mpi_thread_level, "MPI does not offer the thread level needed"},
+};
+
+}  // namespace
+
+std::span<const CodeInfo> all_codes() { return kCodes; }
+
+std::string code_name(Code code) { return fmt::format("ZL{}", static_cast<int>(code)); }
+
+Error::Error(Code code, std::string what_happened, std::string way_out)
+    : std::runtime_error(
+          way_out.empty()
+              ? fmt::format("{}: {}", code_name(code), what_happened)
+              : fmt::format("{}: {}\n  way out: {}", code_name(code), what_happened, way_out)),
+      code_(code),
+      what_happened_(std::move(what_happened)),
+      way_out_(std::move(way_out)) {}
+
+}  // namespace zerolab

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace zerolab {
+
+/// Error codes, written `ZL<number>`. The hundreds are the exit status of the program
+/// (docs/errors.md): 1 internal, 2 usage or configuration, 3 out of memory, 4 parameter state,
+/// 5 numerics, 7 communication.
+enum class Code : int {
+  internal = 101,
+  usage = 201,
+  config_value = 202,
+  config_syntax = 203,
+  config_unknown_key = 204,
+  config_contradiction = 205,
+  config_unsupported = 206,
+  data = 207,
+  output_folder = 208,
+  model_description = 209,
+  out_of_memory = 301,
+  parameter_not_available = 401,
+  illegal_move = 402,
+  released_while_active = 403,
+  left_gathered = 404,
+  gradient_state = 405,
+  not_bit_identical = 501,
+  not_finite = 502,
+  communication = 701,
+  mpi_singletons = 702,
+  peer_failed = 703,
+  mpi_thread_level = 704,
+};
+
+struct CodeInfo {
+  Code code;
+  std::string_view title;
+};
+
+/// Every code there is, in order; docs/errors.md has one section for each.
+std::span<const CodeInfo> all_codes();
+
+/// "ZL401".
+std::string code_name(Code code);
+
+/// An error that a user can cause and can mend: what happened, why, and the way out.
+class Error : public std::runtime_error {
+ public:
+  Error(Code code, std::string what_happened, std::string way_out);
+
+  Code code() const { return code_; }
+  int exit_status() const { return static_cast<int>(code_) / 100; }
+  const std::string& what_happened() const { return what_happened_; }
+  const std::string& way_out() const { return way_out_; }
+
+ private:
+  Code code_;
+  std::string what_happened_;
+  std::string way_out_;
+};
+
+}  // namespace zerolab

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "stages/comm/comm_stream.hpp"
+
+namespace zerolab {
+
+/// A run of elements that is cut among the ranks: elements [bounds[r], bounds[r + 1]) are rank r's
+/// part. `data` points at the whole run on this rank; the bounds are the same on every rank, start
+/// at 0, never fall, and a part may be empty.
+struct Run {
+  float* data = nullptr;
+  std::vector<Index> bounds;
+
+  Index elements() const { return bounds.back(); }
+};
+
+// Collectives over several runs are grouped, like calls between ncclGroupStart and ncclGroupEnd:
+// one operation straight into the runs, no slab. All are in place. Each returns at once; the runs
+// must stay until CommStream::wait. With one rank nothing is sent, but the call is counted.
+
+/// Every rank's own part is filled in; afterwards the whole run is.
+Pending all_gather(CommStream& stream, std::vector<Run> runs, std::string owner);
+
+/// The own part becomes (sum over ranks, in rank order) * factor; the rest of the run is left as it
+/// was. Works in rounds, so that beside the runs it holds a receive buffer of at most their size.
+Pending reduce_scatter(CommStream& stream, std::vector<Run> runs, float factor, std::string owner,
+                       const Setting* scales_with = nullptr);
+
+/// reduce_scatter followed by all_gather: the whole run becomes the scaled sum.
+Pending all_reduce(CommStream& stream, std::vector<Run> runs, float factor, std::string owner,
+                   const Setting* scales_with = nullptr);
+
+/// `data` of rank `root` replaces everybody's.
+Pending broadcast(CommStream& stream, std::span<std::byte> data, int root, std::string owner);
+
+/// Returns when every rank has called it.
+void barrier(CommStream& stream, std::string owner);
+
+/// Small host values for everybody: entry r of the result is rank r's `mine` (equal lengths).
+/// Counted under `control`. Waits.
+std::vector<std::vector<std::byte>> share(CommStream& stream, std::span<const std::byte> mine,
+                                          std::string owner);
+
+}  // namespace zerolab

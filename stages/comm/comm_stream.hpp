@@ -1,0 +1,105 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "stages/comm/communicator.hpp"
+#include "stages/device/device.hpp"
+#include "stages/memory/ledger.hpp"
+#include "stages/trace/recorder.hpp"
+
+namespace zerolab {
+
+/// What went over the wire for one kind of collective.
+struct Traffic {
+  Index calls = 0;
+  Index elements = 0;
+  Index bytes_sent = 0;
+};
+
+/// A collective on its way. It holds the buffers that were taken for it; wait() gives them back.
+/// Wait for every one; a Pending that is destroyed unwaited is waited for silently (an exception is
+/// passing by).
+class Pending {
+ public:
+  Pending() = default;
+  explicit operator bool() const { return job_ != nullptr; }
+
+ private:
+  friend class CommStream;
+  struct Job;
+  std::shared_ptr<Job> job_;
+};
+
+/// The communication stream of one rank: a worker thread that runs collectives in the order they
+/// were enqueued, beside the compute thread (on CUDA it will be a stream). The Ledger, the states
+/// and the log are touched by the compute thread only: at enqueue and at wait.
+class CommStream {
+ public:
+  using Clock = Recorder::Clock;
+
+  CommStream(Communicator& communicator, Device& device, Ledger& ledger, Recorder& recorder);
+  ~CommStream();
+  CommStream(const CommStream&) = delete;
+  CommStream& operator=(const CommStream&) = delete;
+
+  int rank() const { return communicator_.rank(); }
+  int size() const { return communicator_.size(); }
+  Ledger& ledger() { return ledger_; }
+
+  /// One thing for the worker to do: an exchange, then arithmetic on what arrived.
+  struct Round {
+    Exchange exchange;
+    std::function<void(Device&)> then;
+  };
+  /// A whole collective, as comm/collectives.cpp builds it. `elements` counts the padded elements
+  /// of all runs once.
+  struct Operation {
+    Op op = Op::barrier;
+    Index elements = 0;
+    Dtype dtype = Dtype::fp32;
+    std::string owner;
+    std::vector<Round> rounds;
+    std::vector<Buffer> buffers;
+  };
+
+  Pending enqueue(Operation operation);
+  /// Blocks the compute thread until the collective is done; rethrows what it threw; records the
+  /// comm event and counts the traffic.
+  void wait(Pending& pending);
+
+  /// Bytes and calls of everything waited for so far.
+  const std::map<Op, Traffic>& traffic() const { return traffic_; }
+  /// Seconds the worker spent in collectives, and seconds the compute thread stood waiting for
+  /// them (exposed).
+  double busy_seconds() const { return busy_seconds_; }
+  double exposed_seconds() const { return exposed_seconds_; }
+
+ private:
+  void work();
+
+  Communicator& communicator_;
+  Device& device_;
+  Ledger& ledger_;
+  Recorder& recorder_;
+  std::map<Op, Traffic> traffic_;
+  double busy_seconds_ = 0;
+  double exposed_seconds_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<Pending::Job>> queue_;
+  bool stopping_ = false;
+  std::thread worker_;
+};
+
+}  // namespace zerolab

@@ -1,0 +1,157 @@
+#include "stages/trace/recorder.hpp"
+
+#include <cmath>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+namespace zerolab {
+namespace {
+
+constexpr std::size_t kFlushBytes = std::size_t{1} << 20;
+
+// Names come from users (model descriptions), so they are escaped; nearly none needs it.
+std::string quoted(std::string_view text) {
+  for (const char c : text) {
+    if (c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20 ||
+        static_cast<unsigned char>(c) >= 0x80) {
+      return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    }
+  }
+  return fmt::format("\"{}\"", text);
+}
+
+std::string number(double value) {
+  return std::isfinite(value) ? fmt::format("{}", value) : "null";
+}
+
+struct Fields {
+  fmt::memory_buffer& out;
+
+  template <typename... Args>
+  void add(fmt::format_string<Args...> format, Args&&... args) const {
+    fmt::format_to(std::back_inserter(out), format, std::forward<Args>(args)...);
+  }
+
+  void operator()(const ParamEvent& e) const {
+    add(R"("param","parameter":{},"from":"{}","to":"{}","cause":"{}","module":{},"active":{})",
+        quoted(e.parameter), e.from, e.to, e.cause, quoted(e.module), e.active);
+  }
+  void operator()(const GradEvent& e) const {
+    add(R"("grad","parameter":{},"from":"{}","to":"{}")", quoted(e.parameter), e.from, e.to);
+  }
+  void memory(std::string_view ev, std::string_view pool, std::string_view category, Index bytes,
+              Index live, Index peak, std::string_view owner) const {
+    add(R"("{}","pool":"{}","category":"{}","bytes":{},"live":{},"peak":{},"owner":{})", ev, pool,
+        category, bytes, live, peak, quoted(owner));
+  }
+  void operator()(const AllocEvent& e) const {
+    memory("alloc", e.pool, e.category, e.bytes, e.live, e.peak, e.owner);
+  }
+  void operator()(const FreeEvent& e) const {
+    memory("free", e.pool, e.category, e.bytes, e.live, e.peak, e.owner);
+  }
+  void operator()(const CommEvent& e) const {
+    add(R"("comm","op":"{}","elements":{},"dtype":"{}","bytes_sent":{},"issued":{:.1f},)", e.op,
+        e.elements, e.dtype, e.bytes_sent, e.issued);
+    add(R"("started":{:.1f},"finished":{:.1f},"waited":{:.1f},"owner":{})", e.started, e.finished,
+        e.waited, quoted(e.owner));
+  }
+  void operator()(const SpanEvent& e) const {
+    add(R"("span","module":{},"kind":"{}","start":{:.1f},"end":{:.1f})", quoted(e.module), e.kind,
+        e.start, e.end);
+  }
+  void operator()(const StepEvent& e) const {
+    add(R"("step","loss":{},"grad_norm":{},"scale":{},"skipped":{},"hash":"{:016x}")",
+        number(e.loss), number(e.grad_norm), number(e.scale), e.skipped, e.hash);
+  }
+  void operator()(const NoteEvent& e) const { add(R"("note","text":{})", quoted(e.text)); }
+};
+
+}  // namespace
+
+std::string_view name_of(Phase phase) {
+  switch (phase) {
+    case Phase::set_up:
+      return "set_up";
+    case Phase::forward:
+      return "forward";
+    case Phase::backward:
+      return "backward";
+    case Phase::step:
+      return "step";
+    case Phase::publish:
+      return "publish";
+    case Phase::evaluate:
+      return "evaluate";
+    case Phase::generate:
+      return "generate";
+    case Phase::save:
+      return "save";
+  }
+  return "?";
+}
+
+Recorder::Recorder(int rank, std::unique_ptr<std::ostream> lines)
+    : rank_(rank), lines_(std::move(lines)), epoch_(Clock::now()) {}
+
+Recorder::~Recorder() { flush(); }
+
+void Recorder::set_step(Index step, Index micro_step) {
+  step_ = step;
+  micro_step_ = micro_step;
+}
+
+double Recorder::microseconds(Clock::time_point at) const {
+  return std::chrono::duration<double, std::micro>(at - epoch_).count();
+}
+
+void Recorder::start_clock() {
+  epoch_ = Clock::now();
+  started_ = true;
+  for (const Early& line : early_) {
+    fmt::format_to(std::back_inserter(buffer_), "{{\"t\":{:.1f}{}\n", microseconds(line.at),
+                   line.rest);
+  }
+  early_.clear();
+}
+
+void Recorder::record(const Event& event) {
+  if (!active()) return;
+  const Clock::time_point now = Clock::now();
+  if (!observers_.empty()) {
+    const Stamp stamp{microseconds(now), rank_, seq_, step_, micro_step_, phase_};
+    for (const Observer& observer : observers_) observer(stamp, event);
+  }
+  if (lines_ != nullptr) write(now, event);
+  ++seq_;
+}
+
+void Recorder::write(Clock::time_point at, const Event& event) {
+  const auto rest = [&](fmt::memory_buffer& out) {
+    fmt::format_to(std::back_inserter(out),
+                   R"(,"rank":{},"seq":{},"step":{},"micro_step":{},"phase":"{}","ev":)", rank_,
+                   seq_, step_, micro_step_, name_of(phase_));
+    std::visit(Fields{out}, event);
+    out.push_back('}');
+  };
+  if (!started_) {
+    fmt::memory_buffer line;
+    rest(line);
+    early_.push_back({at, fmt::to_string(line)});
+    return;
+  }
+  fmt::format_to(std::back_inserter(buffer_), "{{\"t\":{:.1f}", microseconds(at));
+  rest(buffer_);
+  buffer_.push_back('\n');
+  if (buffer_.size() >= kFlushBytes) flush();
+}
+
+void Recorder::flush() {
+  if (lines_ == nullptr) return;
+  if (!started_) start_clock();  // a failure during set-up: its events must not be lost
+  lines_->write(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
+  lines_->flush();
+  buffer_.clear();
+}
+
+}  // namespace zerolab

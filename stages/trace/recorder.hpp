@@ -1,0 +1,71 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "stages/trace/events.hpp"
+
+namespace zerolab {
+
+/// Records the events of one rank: as JSON lines to a stream, and to whoever observes.
+/// Used by the compute thread of the rank only, so it needs no lock.
+class Recorder {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Observer = std::function<void(const Stamp&, const Event&)>;
+
+  /// `lines` may be null: then only observers see the events.
+  explicit Recorder(int rank, std::unique_ptr<std::ostream> lines = nullptr);
+  ~Recorder();
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  void observe(Observer observer) { observers_.push_back(std::move(observer)); }
+
+  /// From now on events carry this position.
+  void set_step(Index step, Index micro_step);
+  void set_phase(Phase phase) { phase_ = phase; }
+  Phase phase() const { return phase_; }
+  Index step() const { return step_; }
+  Index micro_step() const { return micro_step_; }
+  int rank() const { return rank_; }
+
+  /// Now is time 0. Events recorded before are kept until this call and get negative times.
+  void start_clock();
+
+  /// Microseconds of `at` on this recorder's clock.
+  double microseconds(Clock::time_point at) const;
+
+  bool active() const { return lines_ != nullptr || !observers_.empty(); }
+  void record(const Event& event);
+
+  /// Writes everything recorded so far to the stream and flushes it.
+  void flush();
+
+ private:
+  void write(Clock::time_point at, const Event& event);
+
+  int rank_;
+  std::unique_ptr<std::ostream> lines_;
+  std::vector<Observer> observers_;
+  Clock::time_point epoch_;
+  bool started_ = false;
+  Index seq_ = 0;
+  Index step_ = 0;
+  Index micro_step_ = 0;
+  Phase phase_ = Phase::set_up;
+  fmt::memory_buffer buffer_;
+  struct Early {
+    Clock::time_point at;
+    std::string rest;
+  };
+  std::vector<Early> early_;  // lines recorded before start_clock(), without their time
+};
+
+}  // namespace zerolab
