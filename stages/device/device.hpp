@@ -96,6 +96,8 @@ class Device {
   virtual void gelu(Index n, const float* x, float* y) = 0;
   virtual void gelu_backward(Index n, const float* x, const float* dy, float* dx) = 0;
 
+  /// out[rows, length]: 0, 1, ..., length - 1 in every row.
+  virtual void positions(Index rows, Index length, std::int32_t* out) = 0;
   /// out[i] = table[tokens[i]], rows of `width`.
   virtual void embedding(Index count, Index width, const std::int32_t* tokens, const float* table,
                          float* out) = 0;
@@ -112,10 +114,15 @@ class Device {
   virtual void cross_entropy_backward(Index rows, Index classes, float factor,
                                       const std::int32_t* targets, float* logits) = 0;
 
-  // --- element-wise ----------------------------------------------------------------------------
+  // --- moving and filling ----------------------------------------------------------------------------
 
+  /// Copies bytes from host memory.
+  virtual void upload(void* out, const void* host, Index bytes) = 0;
   virtual void fill(float* out, Index n, float value) = 0;
   virtual void copy(float* out, const float* in, Index n) = 0;
+
+  // --- element-wise ----------------------------------------------------------------------------
+
   /// out += in.
   virtual void add(float* out, const float* in, Index n) = 0;
 

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "stages/engine/gradient_buckets.hpp"
+#include "stages/engine/states.hpp"
+
+namespace zerolab {
+
+/// Stage 0, plain data parallel: every rank holds all model states whole; gradients are all-reduced
+/// at the last micro-step (README.md draws the layout).
+class Ddp : public Stage {
+ public:
+  explicit Ddp(Runtime& runtime);
+
+  void set_up(Model& model) override;
+  void fetch(const Visit& visit) override;
+  void release(const Visit& visit) override;
+  float* gradient_buffer(Parameter& parameter, MicroStep micro_step) override;
+  void gradient_ready(Parameter& parameter, MicroStep micro_step) override;
+  void finish_gradients(MicroStep micro_step) override;
+  std::vector<OwnedSlice> owned() override;
+  bool replicated() const override { return true; }
+  void publish() override;
+  void end_pass() override;
+
+ private:
+  Pending reduce(const Bucket& bucket, std::string owner);
+
+  Runtime& runtime_;
+  ParameterSet* model_parameters_ = nullptr;
+  FlatLayout layout_;
+  FlatBuffer parameters_, gradients_;
+  std::vector<FlatBuffer> moments_;
+  std::map<Index, Buffer> held_;  // gradients of later micro-steps, until they are added
+  GradientBuckets buckets_;
+};
+
+}  // namespace zerolab

@@ -1,0 +1,246 @@
+#include "stages/engine/engine.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "stages/model/parameter_state.hpp"
+#include "stages/optim/optimizer.hpp"
+
+namespace zerolab {
+
+Engine::Engine(Runtime& runtime, Model& model, std::unique_ptr<Stage> stage, Index sequence_length)
+    : runtime_(runtime),
+      model_(model),
+      stage_(std::move(stage)),
+      sequence_length_(sequence_length),
+      micro_batch_{"train_micro_batch_size_per_gpu", runtime.settings.micro_batch},
+      context_{.device = runtime.device,
+               .ledger = runtime.ledger,
+               .recorder = runtime.recorder,
+               .hooks = *this,
+               .micro_batch = &micro_batch_} {
+  runtime_.recorder.set_phase(Phase::set_up);
+  model_.root().attach(context_);
+  stage_->set_up(model_);
+}
+
+Engine::~Engine() = default;
+
+StepResult Engine::step(const BatchSource& batches) {
+  const Recorder::Clock::time_point start = Recorder::Clock::now();
+  const Settings& settings = runtime_.settings;
+  Recorder& recorder = runtime_.recorder;
+  const Index step = steps_done_ + 1;
+
+  std::vector<double> losses;
+  for (Index g = 0; g < settings.gradient_accumulation_steps; ++g) {
+    micro_step_ = {g, settings.gradient_accumulation_steps};
+    recorder.set_step(step, g);
+    // Micro-batch i of rank r in micro-step g takes position (g N + r) micro + i.
+    const Index position = (g * runtime_.ranks() + runtime_.rank()) * settings.micro_batch;
+    Tensor logits = forward(batches, step, position);
+    losses.push_back(loss_of(logits));
+    backward(std::move(logits));
+  }
+
+  recorder.set_phase(Phase::step);
+  const Shared shared = share_losses_and_norm(losses);
+  StepResult result{.loss = shared.loss, .grad_norm = shared.grad_norm};
+  const float factor = clip_factor(result.grad_norm, settings.gradient_clipping);
+  for (const OwnedSlice& slice : stage_->owned()) {
+    update(runtime_.device, settings.optimizer, step, factor, slice);
+  }
+  recorder.set_phase(Phase::publish);
+  stage_->publish();
+
+  recorder.set_phase(Phase::step);
+  result.hash = parameter_hash();
+  runtime_.ledger.mark_step_boundary();
+  steps_done_ = step;
+  result.seconds = std::chrono::duration<double>(Recorder::Clock::now() - start).count();
+  recorder.record(
+      StepEvent{result.loss, result.grad_norm, result.scale, result.skipped, result.hash});
+  if (!std::isfinite(result.loss) || !std::isfinite(result.grad_norm)) {
+    throw Error(Code::not_finite,
+                fmt::format("step {}: the loss is {} and the gradient norm {}", step, result.loss,
+                            result.grad_norm),
+                "lower the learning rate, or clip the gradient (gradient_clipping)");
+  }
+  return result;
+}
+
+double Engine::evaluate(const BatchSource& batches, Index sequences) {
+  const Index micro = runtime_.settings.micro_batch;
+  const Index rounds = ceil_div(sequences, micro * runtime_.ranks());
+  context_.pass = VisitKind::evaluate;
+  std::vector<double> losses;
+  for (Index round = 0; round < rounds; ++round) {
+    losses.push_back(
+        loss_of(forward(batches, 0, (round * runtime_.ranks() + runtime_.rank()) * micro)));
+  }
+  context_.pass = VisitKind::forward;
+  stage_->end_pass();
+
+  const auto all = share(runtime_.comm, std::as_bytes(std::span(losses)), "validation loss");
+  double sum = 0;
+  for (Index round = 0; round < rounds; ++round) {
+    for (const std::vector<std::byte>& of_rank : all) {
+      double loss = 0;
+      std::memcpy(&loss, of_rank.data() + static_cast<std::size_t>(round) * sizeof(loss),
+                  sizeof(loss));
+      sum += loss;
+    }
+  }
+  return sum / static_cast<double>(rounds * runtime_.ranks());
+}
+
+Tensor Engine::forward(const BatchSource& batches, Index step, Index position) {
+  const bool training = context_.pass == VisitKind::forward;
+  runtime_.recorder.set_phase(training ? Phase::forward : Phase::evaluate);
+  for (Parameter& parameter : model_.parameters()) parameter.uses = parameter.contributions = 0;
+
+  const Index sequences = runtime_.settings.micro_batch;
+  const auto count = static_cast<std::size_t>(sequences * sequence_length_);
+  std::vector<std::int32_t> host_tokens(count);
+  std::vector<std::int32_t> host_targets(count);
+  batches(step, position, sequences, sequence_length_, host_tokens.data(), host_targets.data());
+  if (model_.targets() == Targets::last_position) {
+    for (Index i = 0; i < sequences; ++i) {
+      host_targets[static_cast<std::size_t>(i)] =
+          host_targets[static_cast<std::size_t>((i + 1) * sequence_length_ - 1)];
+    }
+    host_targets.resize(static_cast<std::size_t>(sequences));
+  }
+  const auto uploaded = [&](Shape shape, const std::vector<std::int32_t>& host, const char* what) {
+    Tensor tensor(runtime_.ledger, std::move(shape), Dtype::int32, Category::activations, what,
+                  &micro_batch_);
+    runtime_.device.upload(tensor.ints(), host.data(), tensor.numel() * size_of(Dtype::int32));
+    return tensor;
+  };
+  const Tensor tokens = uploaded({sequences, sequence_length_}, host_tokens, "tokens");
+  targets_ = uploaded({static_cast<Index>(host_targets.size())}, host_targets, "targets");
+  return model_.root().forward(tokens);
+}
+
+double Engine::loss_of(const Tensor& logits) {
+  const double sum = runtime_.device.cross_entropy(logits.rows(), logits.width(), targets_.ints(),
+                                                   logits.floats());
+  return sum / static_cast<double>(logits.rows());
+}
+
+void Engine::backward(Tensor logits) {
+  runtime_.recorder.set_phase(Phase::backward);
+  context_.pass = VisitKind::backward;
+  runtime_.device.cross_entropy_backward(logits.rows(), logits.width(),
+                                         static_cast<float>(1.0 / static_cast<double>(logits.rows())),
+                                         targets_.ints(), logits.floats());
+  targets_ = {};
+  model_.root().backward(logits);
+  logits = {};
+  finish_unused_gradients();
+  stage_->finish_gradients(micro_step_);
+  stage_->end_pass();
+  context_.pass = VisitKind::forward;
+}
+
+// A parameter that this micro-step did not use has a gradient all the same, zero: every rank must
+// reduce the same parameters.
+void Engine::finish_unused_gradients() {
+  for (Parameter& parameter : model_.parameters()) {
+    if (parameter.uses > 0 && parameter.contributions == parameter.uses) continue;
+    if (parameter.contributions == 0) {
+      runtime_.device.fill(gradient_buffer(parameter), parameter.numel(), 0);
+    }
+    gradient_ready(parameter);
+  }
+}
+
+// Norm and hash count every element once over all ranks.
+std::vector<OwnedSlice> Engine::counted() const {
+  std::vector<OwnedSlice> slices = stage_->owned();
+  if (!stage_->replicated()) return slices;
+  return share_of(slices, runtime_.rank(), runtime_.ranks());
+}
+
+struct Engine::Shared {
+  double loss = 0;
+  double grad_norm = 0;
+};
+
+// One small collective for both: the losses of this rank's micro-steps and its exact sum of squares.
+Engine::Shared Engine::share_losses_and_norm(const std::vector<double>& losses) {
+  SquareSum squares;
+  for (const OwnedSlice& slice : counted()) {
+    squares += runtime_.device.square_sum(slice.gradient, slice.range.size());
+  }
+  std::vector<std::byte> mine(sizeof(squares) + losses.size() * sizeof(double));
+  std::memcpy(mine.data(), &squares, sizeof(squares));
+  std::memcpy(mine.data() + sizeof(squares), losses.data(), losses.size() * sizeof(double));
+  const auto all = share(runtime_.comm, mine, "loss and gradient norm");
+
+  SquareSum total;
+  for (const std::vector<std::byte>& of_rank : all) {
+    std::memcpy(&squares, of_rank.data(), sizeof(squares));
+    total += squares;
+  }
+  // a double sum in order (micro-step, rank)
+  double sum = 0;
+  for (std::size_t g = 0; g < losses.size(); ++g) {
+    for (const std::vector<std::byte>& of_rank : all) {
+      double loss = 0;
+      std::memcpy(&loss, of_rank.data() + sizeof(squares) + g * sizeof(loss), sizeof(loss));
+      sum += loss;
+    }
+  }
+  return {sum / static_cast<double>(all.size() * losses.size()), total.root()};
+}
+
+std::uint64_t Engine::parameter_hash() {
+  std::uint64_t mine = 0;
+  for (const OwnedSlice& slice : counted()) {
+    mine += runtime_.device.hash(static_cast<std::uint64_t>(slice.parameter->id()),
+                                 slice.range.begin, slice.master, slice.range.size());
+  }
+  const auto all = share(runtime_.comm, std::as_bytes(std::span(&mine, 1)), "parameter hash");
+  std::uint64_t sum = 0;
+  for (const std::vector<std::byte>& of_rank : all) {
+    std::uint64_t hash = 0;
+    std::memcpy(&hash, of_rank.data(), sizeof(hash));
+    sum += hash;
+  }
+  return sum;
+}
+
+void Engine::before(const Visit& visit) {
+  span_starts_.push_back(Recorder::Clock::now());
+  for (Parameter* parameter : visit.module.reads()) ++parameter->active;
+  stage_->fetch(visit);
+}
+
+void Engine::after(const Visit& visit) {
+  for (Parameter* parameter : visit.module.reads()) --parameter->active;
+  stage_->release(visit);
+  Recorder& recorder = runtime_.recorder;
+  recorder.record(SpanEvent{visit.module.name(), name_of(visit.kind),
+                            recorder.microseconds(span_starts_.back()),
+                            recorder.microseconds(Recorder::Clock::now())});
+  span_starts_.pop_back();
+}
+
+float* Engine::gradient_buffer(Parameter& parameter) {
+  float* buffer = stage_->gradient_buffer(parameter, micro_step_);
+  if (parameter.gradient_status() != GradientStatus::partial) {
+    ParameterState::move_gradient(parameter, GradientStatus::partial, runtime_.recorder);
+  }
+  return buffer;
+}
+
+void Engine::gradient_ready(Parameter& parameter) {
+  stage_->gradient_ready(parameter, micro_step_);
+  parameter.gradient = nullptr;
+}
+
+}  // namespace zerolab

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "stages/engine/stage.hpp"
+
+namespace zerolab {
+
+/// Fills `count` sequences, beginning with this position of the global batch of `step`, with tokens
+/// and targets (host memory, [count, length] each).
+using BatchSource = std::function<void(Index step, Index position, Index count, Index length,
+                                       std::int32_t* tokens, std::int32_t* targets)>;
+
+struct StepResult {
+  double loss = 0;
+  double grad_norm = 0;
+  double scale = 1;
+  bool skipped = false;
+  std::uint64_t hash = 0;
+  double seconds = 0;
+};
+
+/// Trains one model under one stage on one rank: the loop, the hooks, gradient accumulation, norm,
+/// clipping, update and hash. Every rank calls the same functions in the same order.
+class Engine : private ModuleHooks {
+ public:
+  /// Sets the model states up. `model` and `runtime` must outlive the engine. Throws OutOfMemory.
+  Engine(Runtime& runtime, Model& model, std::unique_ptr<Stage> stage, Index sequence_length);
+  ~Engine() override;
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  /// One optimizer step, steps count from 1. Throws Error (Code::not_finite) after recording a step
+  /// whose loss or gradient norm is not finite.
+  StepResult step(const BatchSource& batches);
+  Index steps_done() const { return steps_done_; }
+
+  /// The mean loss over `sequences` positions of step 0 of the source, without learning.
+  double evaluate(const BatchSource& batches, Index sequences);
+
+  Stage& stage() { return *stage_; }
+
+ private:
+  void before(const Visit& visit) override;
+  void after(const Visit& visit) override;
+  float* gradient_buffer(Parameter& parameter) override;
+  void gradient_ready(Parameter& parameter) override;
+
+  Tensor forward(const BatchSource& batches, Index step, Index position);
+  double loss_of(const Tensor& logits);
+  void backward(Tensor logits);
+  void finish_unused_gradients();
+  struct Shared;
+  Shared share_losses_and_norm(const std::vector<double>& losses);
+  std::uint64_t parameter_hash();
+  std::vector<OwnedSlice> counted() const;
+
+  Runtime& runtime_;
+  Model& model_;
+  std::unique_ptr<Stage> stage_;
+  Index sequence_length_;
+  Setting micro_batch_;
+  ModelContext context_;
+  MicroStep micro_step_;
+  Tensor targets_;
+  Index steps_done_ = 0;
+  std::vector<Recorder::Clock::time_point> span_starts_;
+};
+
+}  // namespace zerolab

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "stages/comm/collectives.hpp"
+#include "stages/config/settings.hpp"
+#include "stages/model/model.hpp"
+#include "stages/optim/owned_slice.hpp"
+
+namespace zerolab {
+
+/// What one rank runs on. No stage knows which device, communicator or budget is behind it.
+struct Runtime {
+  Device& device;
+  Ledger& ledger;
+  Recorder& recorder;
+  CommStream& comm;
+  const Settings& settings;
+  std::uint64_t seed = 0;
+
+  int rank() const { return comm.rank(); }
+  int ranks() const { return comm.size(); }
+};
+
+/// One forward and backward pass of an optimizer step (gradient accumulation).
+struct MicroStep {
+  Index index = 0;
+  Index count = 1;
+
+  bool first() const { return index == 0; }
+  bool last() const { return index + 1 == count; }
+};
+
+/// A ZeRO stage: it says what is where, and when it moves. Everything else (loop, hooks,
+/// accumulation, norm, clipping, update, hash) is the engine's, once. The calls come from the
+/// rank's compute thread, in the order below.
+class Stage {
+ public:
+  virtual ~Stage() = default;
+
+  /// Takes memory for the model states this rank holds and initialises them.
+  virtual void set_up(Model& model) = 0;
+
+  /// Before a module runs: what it reads must be AVAILABLE afterwards.
+  virtual void fetch(const Visit& visit) = 0;
+  /// After a module ran.
+  virtual void release(const Visit& visit) = 0;
+
+  /// Where the gradient of this micro-step is to be written: numel() elements.
+  virtual float* gradient_buffer(Parameter& parameter, MicroStep micro_step) = 0;
+  /// The gradient of this micro-step is complete there.
+  virtual void gradient_ready(Parameter& parameter, MicroStep micro_step) = 0;
+  /// The backward pass is over: whatever is on its way must arrive.
+  virtual void finish_gradients(MicroStep micro_step) = 0;
+
+  /// What this rank updates. After finish_gradients of the last micro-step its gradients are the
+  /// mean over ranks and micro-steps.
+  virtual std::vector<OwnedSlice> owned() = 0;
+  /// Whether every rank owns everything.
+  virtual bool replicated() const = 0;
+
+  /// After the update: whoever needs the new weights gets them.
+  virtual void publish() = 0;
+
+  /// After every pass and every evaluation: nothing may be left gathered or in flight.
+  virtual void end_pass() = 0;
+};
+
+/// The one factor of a gradient mean: float(1 / (N G)), multiplied in once (design, section 3).
+inline float mean_factor(const Runtime& runtime) {
+  return static_cast<float>(1.0 / static_cast<double>(
+                                      runtime.ranks() *
+                                      runtime.settings.gradient_accumulation_steps));
+}
+
+}  // namespace zerolab

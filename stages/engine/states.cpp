@@ -1,0 +1,88 @@
+#include "stages/engine/states.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "stages/model/parameter_state.hpp"
+#include "stages/optim/optimizer.hpp"
+
+namespace zerolab {
+
+FlatBuffer::FlatBuffer(Runtime& runtime, Range range, Category category, std::string owner)
+    : buffer_(runtime.ledger.allocate(range.size() * size_of(Dtype::fp32), category,
+                                      std::move(owner))),
+      range_(range) {
+  runtime.device.fill(buffer_.floats(), range.size(), 0);
+}
+
+std::vector<FlatBuffer> flat_moments(Runtime& runtime, Range range) {
+  std::vector<FlatBuffer> moments;
+  for (int i = 1; i <= moments_needed(runtime.settings.optimizer); ++i) {
+    moments.emplace_back(runtime, range, Category::optimizer, fmt::format("moment {}", i));
+  }
+  return moments;
+}
+
+std::vector<OwnedSlice> flat_slices(ParameterSet& parameters, const FlatLayout& layout, Range owned,
+                                    const FlatBuffer& gradients, const FlatBuffer& masters,
+                                    const std::vector<FlatBuffer>& moments) {
+  std::vector<OwnedSlice> slices;
+  for (Parameter& parameter : parameters) {
+    const Range whole = layout.parameter(parameter.id());
+    const Range part = intersect(whole, owned);
+    if (part.size() == 0) continue;
+    OwnedSlice slice{&parameter,
+                     {part.begin - whole.begin, part.end - whole.begin},
+                     gradients.at(part.begin),
+                     masters.at(part.begin),
+                     {}};
+    for (std::size_t i = 0; i < moments.size(); ++i) slice.moments[i] = moments[i].at(part.begin);
+    slices.push_back(slice);
+  }
+  return slices;
+}
+
+void initialise(Runtime& runtime, const Parameter& parameter, Range range, float* out) {
+  switch (parameter.initial().kind) {
+    case Initial::Kind::zeros:
+      runtime.device.fill(out, range.size(), 0);
+      break;
+    case Initial::Kind::ones:
+      runtime.device.fill(out, range.size(), 1);
+      break;
+    case Initial::Kind::normal:
+      runtime.device.random_normal(out, range.begin, range.size(), runtime.seed,
+                                   static_cast<std::uint64_t>(parameter.id()),
+                                   parameter.initial().deviation);
+      break;
+  }
+}
+
+void initialise_whole(Runtime& runtime, ParameterSet& parameters, const FlatLayout& layout,
+                      const FlatBuffer& buffer) {
+  for (Parameter& parameter : parameters) {
+    parameter.data = buffer.at(layout.parameter(parameter.id()).begin);
+    initialise(runtime, parameter, {0, parameter.numel()}, parameter.data);
+    ParameterState::move(parameter, Status::available, Cause::set_up, "", runtime.recorder);
+  }
+}
+
+Buffer hold_gradient(Runtime& runtime, const Parameter& parameter, Index elements) {
+  Buffer buffer = runtime.ledger.allocate(elements * size_of(Dtype::fp32), Category::reduce_buffers,
+                                          parameter.name() + " (whole gradient)");
+  runtime.device.fill(buffer.floats() + parameter.numel(), elements - parameter.numel(), 0);
+  return buffer;
+}
+
+void accumulate(Runtime& runtime, MicroStep micro_step, const float* reduced, float* kept,
+                Index n) {
+  if (n == 0) return;
+  if (micro_step.first()) {
+    runtime.device.copy(kept, reduced, n);
+  } else {
+    runtime.device.add(kept, reduced, n);
+  }
+}
+
+}  // namespace zerolab

@@ -1,0 +1,158 @@
+#include "stages/model/layers.hpp"
+
+#include <utility>
+
+namespace zerolab {
+namespace {
+
+Tensor take_last(std::vector<Tensor>& kept) {
+  Tensor last = std::move(kept.back());
+  kept.pop_back();
+  return last;
+}
+
+// The three products of y[rows, out] = x[rows, in] W^T, W being [out, in] in memory.
+Product forward_product(Index rows, Index in, Index out, bool bias) {
+  return {.m = rows, .n = out, .k = in, .a = {.leading = in},
+          .b = {.leading = in, .transposed = true}, .c = {.leading = out}, .bias = bias};
+}
+Product input_gradient_product(Index rows, Index in, Index out) {
+  return {.m = rows, .n = in, .k = out, .a = {.leading = out}, .b = {.leading = in},
+          .c = {.leading = in}};
+}
+Product weight_gradient_product(Index rows, Index in, Index out) {
+  return {.m = out, .n = in, .k = rows, .a = {.leading = out, .transposed = true},
+          .b = {.leading = in}, .c = {.leading = in}};
+}
+
+}  // namespace
+
+Linear::Linear(ParameterSet& parameters, std::string name, Index in, Index out, Initial initial)
+    : Module(std::move(name)),
+      in_(in),
+      out_(out),
+      weight_(own(parameters.add(this->name() + ".weight", {out, in}, initial))),
+      bias_(own(parameters.add(this->name() + ".bias", {out}, Initial::zeros()))) {}
+
+Tensor Linear::do_forward(const Tensor& input) {
+  const Index rows = input.rows();
+  Tensor output = activation({rows, out_}, "output");
+  device().matmul(forward_product(rows, in_, out_, true), input.floats(), weight(weight_),
+                  weight(bias_), output.floats());
+  if (keeps()) inputs_.push_back(input);
+  return output;
+}
+
+Tensor Linear::do_backward(const Tensor& output_gradient) {
+  const Tensor input = take_last(inputs_);
+  const Index rows = input.rows();
+  const float* dy = output_gradient.floats();
+  add_gradient(bias_, [&](float* out) { device().sum_rows(rows, out_, dy, out); });
+  add_gradient(weight_, [&](float* out) {
+    device().matmul(weight_gradient_product(rows, in_, out_), dy, input.floats(), nullptr, out);
+  });
+  Tensor input_gradient = activation(input.shape(), "input gradient");
+  device().matmul(input_gradient_product(rows, in_, out_), dy, weight(weight_), nullptr,
+                  input_gradient.floats());
+  return input_gradient;
+}
+
+TiedHead::TiedHead(std::string name, Parameter& table)
+    : Module(std::move(name)),
+      vocabulary_(table.shape()[0]),
+      width_(table.shape()[1]),
+      table_(table) {}
+
+Tensor TiedHead::do_forward(const Tensor& input) {
+  const Index rows = input.rows();
+  Tensor output = activation({rows, vocabulary_}, "output");
+  device().matmul(forward_product(rows, width_, vocabulary_, false), input.floats(),
+                  weight(table_), nullptr, output.floats());
+  if (keeps()) inputs_.push_back(input);
+  return output;
+}
+
+Tensor TiedHead::do_backward(const Tensor& output_gradient) {
+  const Tensor input = take_last(inputs_);
+  const Index rows = input.rows();
+  const float* dy = output_gradient.floats();
+  add_gradient(table_, [&](float* out) {
+    device().matmul(weight_gradient_product(rows, width_, vocabulary_), dy, input.floats(), nullptr,
+                    out);
+  });
+  Tensor input_gradient = activation(input.shape(), "input gradient");
+  device().matmul(input_gradient_product(rows, width_, vocabulary_), dy, weight(table_), nullptr,
+                  input_gradient.floats());
+  return input_gradient;
+}
+
+Embedding::Embedding(ParameterSet& parameters, std::string name, Index vocabulary, Index width,
+                     Initial initial)
+    : Module(std::move(name)),
+      vocabulary_(vocabulary),
+      width_(width),
+      table_(own(parameters.add(this->name() + ".weight", {vocabulary, width}, initial))) {}
+
+Tensor Embedding::do_forward(const Tensor& input) {
+  Tensor output = activation({input.numel(), width_}, "output");
+  device().embedding(input.numel(), width_, input.ints(), weight(table_), output.floats());
+  if (keeps()) inputs_.push_back(input);
+  return output;
+}
+
+Tensor Embedding::do_backward(const Tensor& output_gradient) {
+  const Tensor input = take_last(inputs_);
+  add_gradient(table_, [&](float* out) {
+    device().embedding_backward(input.numel(), width_, vocabulary_, input.ints(),
+                                output_gradient.floats(), out);
+  });
+  return {};  // tokens have no gradient
+}
+
+LayerNorm::LayerNorm(ParameterSet& parameters, std::string name, Index width)
+    : Module(std::move(name)),
+      gain_(own(parameters.add(this->name() + ".weight", {width}, Initial::ones()))),
+      bias_(own(parameters.add(this->name() + ".bias", {width}, Initial::zeros()))) {}
+
+Tensor LayerNorm::do_forward(const Tensor& input) {
+  const Index rows = input.rows();
+  Tensor output = activation(input.shape(), "output");
+  Tensor mean = activation({rows}, "mean");
+  Tensor variance = activation({rows}, "variance");
+  device().layer_norm(rows, input.width(), kEpsilon, input.floats(), weight(gain_), weight(bias_),
+                      output.floats(), mean.floats(), variance.floats());
+  if (keeps()) kept_.push_back({input, mean, variance});
+  return output;
+}
+
+Tensor LayerNorm::do_backward(const Tensor& output_gradient) {
+  const Kept kept = std::move(kept_.back());
+  kept_.pop_back();
+  Tensor input_gradient = activation(kept.input.shape(), "input gradient");
+  add_gradient(gain_, [&](float* gain_gradient) {
+    add_gradient(bias_, [&](float* bias_gradient) {
+      device().layer_norm_backward(kept.input.rows(), kept.input.width(), kEpsilon,
+                                   kept.input.floats(), weight(gain_), kept.mean.floats(),
+                                   kept.variance.floats(), output_gradient.floats(),
+                                   input_gradient.floats(), gain_gradient, bias_gradient);
+    });
+  });
+  return input_gradient;
+}
+
+Tensor Gelu::do_forward(const Tensor& input) {
+  Tensor output = activation(input.shape(), "output");
+  device().gelu(input.numel(), input.floats(), output.floats());
+  if (keeps()) inputs_.push_back(input);
+  return output;
+}
+
+Tensor Gelu::do_backward(const Tensor& output_gradient) {
+  const Tensor input = take_last(inputs_);
+  Tensor input_gradient = activation(input.shape(), "input gradient");
+  device().gelu_backward(input.numel(), input.floats(), output_gradient.floats(),
+                         input_gradient.floats());
+  return input_gradient;
+}
+
+}  // namespace zerolab

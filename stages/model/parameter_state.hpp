@@ -1,0 +1,38 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "stages/model/parameter.hpp"
+#include "stages/trace/recorder.hpp"
+
+namespace zerolab {
+
+/// A legal move of a parameter.
+struct Move {
+  Status from;
+  Status to;
+  Cause cause;
+};
+
+/// The declared state machine: every move that any stage may make. run.json carries it.
+std::span<const Move> legal_moves();
+
+struct GradientMove {
+  GradientStatus from;
+  GradientStatus to;
+};
+std::span<const GradientMove> legal_gradient_moves();
+
+/// The only writer of statuses. Each call checks the move against the table and records the event.
+struct ParameterState {
+  /// `module` is the module on whose behalf it moves, or empty. Throws Error (Code::illegal_move,
+  /// Code::released_while_active).
+  static void move(Parameter& parameter, Status to, Cause cause, std::string_view module,
+                   Recorder& recorder);
+
+  /// Throws Error (Code::gradient_state).
+  static void move_gradient(Parameter& parameter, GradientStatus to, Recorder& recorder);
+};
+
+}  // namespace zerolab

@@ -1,0 +1,103 @@
+#include "stages/model/transformer.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+namespace zerolab {
+namespace {
+
+constexpr double kDeviation = 0.02;
+
+// GPT-2 scales the layers that write into the residual stream by the number of such layers.
+Initial into_residual(Index layers) {
+  return Initial::normal(kDeviation / std::sqrt(2.0 * static_cast<double>(layers)));
+}
+
+}  // namespace
+
+TransformerBlock::TransformerBlock(ParameterSet& parameters, std::string name, Index width,
+                                   Index heads, Initial inner, Initial into_residual,
+                                   const Index& length)
+    : Module(std::move(name)),
+      norm1_(parameters, this->name() + ".norm1", width),
+      attention_(parameters, this->name() + ".attention", width, heads, inner, into_residual,
+                 length),
+      norm2_(parameters, this->name() + ".norm2", width),
+      up_(parameters, this->name() + ".mlp.up", width, 4 * width, inner),
+      gelu_(this->name() + ".mlp.gelu"),
+      down_(parameters, this->name() + ".mlp.down", 4 * width, width, into_residual) {
+  for (Module* child : std::initializer_list<Module*>{&norm1_, &attention_, &norm2_, &up_, &gelu_,
+                                                      &down_}) {
+    adopt(*child);
+  }
+}
+
+Tensor TransformerBlock::do_forward(const Tensor& input) {
+  Tensor middle = attention_.forward(norm1_.forward(input));
+  device().add(middle.floats(), input.floats(), input.numel());
+  Tensor output = down_.forward(gelu_.forward(up_.forward(norm2_.forward(middle))));
+  device().add(output.floats(), middle.floats(), middle.numel());
+  return output;
+}
+
+Tensor TransformerBlock::do_backward(const Tensor& output_gradient) {
+  Tensor middle_gradient =
+      norm2_.backward(up_.backward(gelu_.backward(down_.backward(output_gradient))));
+  device().add(middle_gradient.floats(), output_gradient.floats(), output_gradient.numel());
+  Tensor input_gradient = norm1_.backward(attention_.backward(middle_gradient));
+  device().add(input_gradient.floats(), middle_gradient.floats(), middle_gradient.numel());
+  return input_gradient;
+}
+
+Transformer::Transformer(ParameterSet& parameters, const ModelDescription& d)
+    : Module("transformer"),
+      token_embedding_(parameters, "token_embedding", d.vocab_size, d.hidden_size,
+                       Initial::normal(kDeviation)),
+      position_embedding_(parameters, "position_embedding", d.sequence_length, d.hidden_size,
+                          Initial::normal(kDeviation)),
+      blocks_([&] {
+        std::vector<std::unique_ptr<TransformerBlock>> blocks;
+        for (Index i = 0; i < d.num_layers; ++i) {
+          blocks.push_back(std::make_unique<TransformerBlock>(
+              parameters, fmt::format("blocks.{}", i), d.hidden_size, d.num_heads,
+              Initial::normal(kDeviation), into_residual(d.num_layers), length_));
+        }
+        return blocks;
+      }()),
+      final_norm_(parameters, "final_norm", d.hidden_size),
+      head_("head", token_embedding_.table()) {
+  adopt(token_embedding_);
+  adopt(position_embedding_);
+  for (const auto& block : blocks_) adopt(*block);
+  adopt(final_norm_);
+  adopt(head_);
+  register_external_parameter(head_, token_embedding_.table());
+}
+
+Tensor Transformer::do_forward(const Tensor& tokens) {
+  length_ = tokens.width();
+  Tensor positions = activation(tokens.shape(), "positions", Dtype::int32);
+  device().positions(tokens.rows(), length_, positions.ints());
+
+  Tensor x = token_embedding_.forward(tokens);
+  {
+    const Tensor placed = position_embedding_.forward(positions);
+    device().add(x.floats(), placed.floats(), x.numel());
+  }
+  for (const auto& block : blocks_) x = block->forward(x);
+  return head_.forward(final_norm_.forward(x));
+}
+
+Tensor Transformer::do_backward(const Tensor& logits_gradient) {
+  Tensor dx = final_norm_.backward(head_.backward(logits_gradient));
+  for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) {
+    dx = (*block)->backward(dx);
+  }
+  position_embedding_.backward(dx);
+  token_embedding_.backward(dx);
+  return {};
+}
+
+}  // namespace zerolab

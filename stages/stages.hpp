@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+
+#include "stages/engine/stage.hpp"
+
+namespace zerolab {
+
+inline constexpr int kHighestStage = 3;
+
+/// The ZeRO stage of this number, 0 (plain data parallel) to 3.
+std::unique_ptr<Stage> make_stage(int number, Runtime& runtime);
+
+}  // namespace zerolab

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "stages/base/dtype.hpp"
+#include "stages/memory/ledger.hpp"
+
+namespace zerolab {
+
+using Shape = std::vector<Index>;
+
+Index numel(const Shape& shape);
+/// "[4, 64]".
+std::string to_string(const Shape& shape);
+
+/// Shape and dtype over a Buffer, row-major. Copies share the buffer; the last one gives it back.
+class Tensor {
+ public:
+  Tensor() = default;
+  Tensor(Ledger& ledger, Shape shape, Dtype dtype, Category category, std::string owner,
+         const Setting* scales_with = nullptr);
+
+  explicit operator bool() const { return storage_ != nullptr; }
+  const Shape& shape() const { return shape_; }
+  Dtype dtype() const { return dtype_; }
+  Index numel() const { return zerolab::numel(shape_); }
+  /// Elements of the last dimension, and the number of such rows.
+  Index width() const { return shape_.back(); }
+  Index rows() const { return width() == 0 ? 0 : numel() / width(); }
+
+  /// The same elements in another shape; one extent may be -1, which is worked out.
+  Tensor reshaped(Shape shape) const;
+
+  float* floats() const { return storage_->floats(); }
+  std::int32_t* ints() const { return reinterpret_cast<std::int32_t*>(storage_->data()); }
+
+ private:
+  std::shared_ptr<Buffer> storage_;
+  Shape shape_;
+  Dtype dtype_ = Dtype::fp32;
+};
+
+}  // namespace zerolab

@@ -1,0 +1,76 @@
+#include "stages/zero2/zero2.hpp"
+
+#include <utility>
+
+#include "stages/engine/publish.hpp"
+
+namespace zerolab {
+
+Zero2::Zero2(Runtime& runtime)
+    : runtime_(runtime),
+      buckets_(
+          runtime,
+          [this](const Bucket& bucket, std::string owner) {
+            return reduce(bucket, std::move(owner));
+          },
+          [this](const Bucket& bucket) { keep_slice(bucket); }) {}
+
+void Zero2::set_up(Model& model) {
+  model_parameters_ = &model.parameters();
+  layout_ = FlatLayout(model_parameters_->sizes(), runtime_.ranks());
+  const Range whole{0, layout_.padded()};
+  const Range slice = layout_.slice(runtime_.rank());
+  parameters_ = FlatBuffer(runtime_, whole, Category::parameters, "parameters");
+  gradients_ = FlatBuffer(runtime_, slice, Category::gradients, "gradients");
+  moments_ = flat_moments(runtime_, slice);
+  initialise_whole(runtime_, *model_parameters_, layout_, parameters_);
+}
+
+// Every parameter is always whole.
+void Zero2::fetch(const Visit& /*visit*/) {}
+void Zero2::release(const Visit& /*visit*/) {}
+
+// A whole gradient is held for a moment only.
+float* Zero2::gradient_buffer(Parameter& parameter, MicroStep /*micro_step*/) {
+  Buffer& held = held_[parameter.id()];
+  held = hold_gradient(runtime_, parameter, layout_.padded_parameter(parameter.id()).size());
+  return held.floats();
+}
+
+void Zero2::gradient_ready(Parameter& parameter, MicroStep micro_step) {
+  micro_step_ = micro_step;
+  const Range range = layout_.padded_parameter(parameter.id());
+  buckets_.add({&parameter, std::move(held_.extract(parameter.id()).mapped()), range.size()});
+}
+
+Pending Zero2::reduce(const Bucket& bucket, std::string owner) {
+  std::vector<Run> runs;
+  for (const ReadyGradient& gradient : bucket) {
+    const Range range = layout_.padded_parameter(gradient.parameter->id());
+    runs.push_back({gradient.whole.floats(), layout_.slice_bounds(range)});
+  }
+  return reduce_scatter(runtime_.comm, std::move(runs), mean_factor(runtime_), std::move(owner));
+}
+
+// Of the reduced gradients this rank keeps what lies in its slice; the bucket frees the rest.
+void Zero2::keep_slice(const Bucket& bucket) {
+  for (const ReadyGradient& gradient : bucket) {
+    const Range range = layout_.padded_parameter(gradient.parameter->id());
+    const Range part = intersect(range, layout_.slice(runtime_.rank()));
+    accumulate(runtime_, micro_step_, gradient.whole.floats() + (part.begin - range.begin),
+               gradients_.at(part.begin), part.size());
+  }
+}
+
+void Zero2::finish_gradients(MicroStep /*micro_step*/) { buckets_.flush(); }
+
+std::vector<OwnedSlice> Zero2::owned() {
+  return flat_slices(*model_parameters_, layout_, layout_.slice(runtime_.rank()), gradients_,
+                     parameters_, moments_);
+}
+
+void Zero2::publish() { publish_slices(runtime_, *model_parameters_, layout_, parameters_); }
+
+void Zero2::end_pass() {}
+
+}  // namespace zerolab

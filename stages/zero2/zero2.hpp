@@ -1,0 +1,43 @@
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "stages/engine/gradient_buckets.hpp"
+#include "stages/engine/states.hpp"
+
+namespace zerolab {
+
+/// Stage 2, P_os+g: as stage 1, but a rank keeps only its slice of the gradients. A whole gradient
+/// lives from its first contribution until its bucket is reduced, so every micro-step reduces
+/// (README.md draws the layout).
+class Zero2 : public Stage {
+ public:
+  explicit Zero2(Runtime& runtime);
+
+  void set_up(Model& model) override;
+  void fetch(const Visit& visit) override;
+  void release(const Visit& visit) override;
+  float* gradient_buffer(Parameter& parameter, MicroStep micro_step) override;
+  void gradient_ready(Parameter& parameter, MicroStep micro_step) override;
+  void finish_gradients(MicroStep micro_step) override;
+  std::vector<OwnedSlice> owned() override;
+  bool replicated() const override { return false; }
+  void publish() override;
+  void end_pass() override;
+
+ private:
+  Pending reduce(const Bucket& bucket, std::string owner);
+  void keep_slice(const Bucket& bucket);
+
+  Runtime& runtime_;
+  ParameterSet* model_parameters_ = nullptr;
+  FlatLayout layout_;
+  FlatBuffer parameters_, gradients_;
+  std::vector<FlatBuffer> moments_;
+  std::map<Index, Buffer> held_;  // whole gradients that are not finished
+  MicroStep micro_step_;           // the one whose gradients are in the buckets
+  GradientBuckets buckets_;
+};
+
+}  // namespace zerolab

@@ -1,0 +1,22 @@
+#include "stages/zero3/pieces.hpp"
+
+#include <utility>
+
+namespace zerolab {
+
+Pieces::Pieces(const std::vector<Index>& sizes, int ranks) {
+  for (const Index size : sizes) {
+    pieces_.push_back({size, ranks});
+    offsets_.push_back(offsets_.back() + pieces_.back().piece_size());
+  }
+}
+
+PieceBuffer::PieceBuffer(Runtime& runtime, const Pieces& pieces, Category category,
+                         std::string owner)
+    : pieces_(&pieces),
+      buffer_(runtime.ledger.allocate(pieces.per_rank() * size_of(Dtype::fp32), category,
+                                      std::move(owner))) {
+  runtime.device.fill(buffer_.floats(), pieces.per_rank(), 0);
+}
+
+}  // namespace zerolab
