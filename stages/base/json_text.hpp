@@ -1,0 +1,19 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace zerolab {
+
+/// A JSON text written by a person; comments are allowed. `name` is how messages call it, usually
+/// its path. `duplicates`, if given, receives the dotted paths of keys that an object has twice;
+/// the last one counts. Throws Error (Code::config_syntax) with line and column.
+nlohmann::json parse_json(std::string_view text, const std::string& name,
+                          std::vector<std::string>* duplicates = nullptr);
+
+/// "a string", "a number with a fraction", "null": for messages.
+std::string_view type_name(const nlohmann::json& value);
+
+}  // namespace zerolab

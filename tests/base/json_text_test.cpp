@@ -1,0 +1,47 @@
+#include "stages/base/json_text.hpp"
+
+#include "tests/support/catch.hpp"
+#include "tests/support/thrown.hpp"
+
+namespace zerolab {
+namespace {
+
+TEST_CASE("a syntax error is shown with file, line, column and the line itself", "[base]") {
+  const auto error = thrown_by([] { parse_json("{\n  \"a\": 1,\n  \"b\" 2\n}", "ds.json"); });
+  REQUIRE(error);
+  CHECK(error->code() == Code::config_syntax);
+  CHECK(contains(error->what(), "ds.json:3:7: unexpected number literal; expected ':'"));
+  CHECK(contains(error->what(), "\n  3 |   \"b\" 2\n    |       ^"));
+}
+
+TEST_CASE("a text that ends too early is a syntax error at its end", "[base]") {
+  for (const std::string_view text : {"", "{", "{\"a\": [1, 2"}) {
+    const auto error = thrown_by([&] { parse_json(text, "ds.json"); });
+    INFO(text);
+    REQUIRE(error);
+    CHECK(contains(error->what(), "ds.json:1:"));
+    CHECK(contains(error->what(), "unexpected end of input"));
+  }
+}
+
+TEST_CASE("a number that no double can hold is named", "[base]") {
+  const auto error = thrown_by([] { parse_json("{\"a\": 1e400}", "ds.json"); });
+  REQUIRE(error);
+  CHECK(error->code() == Code::config_syntax);
+  CHECK(contains(error->what(), "1e400"));
+}
+
+TEST_CASE("comments are allowed and keys given twice are reported with their path", "[base]") {
+  std::vector<std::string> duplicates;
+  const auto value = parse_json(R"({
+      // a comment
+      "a": {"x": 1, "y": 2, "x": 3}, /* another */
+      "b": [{"x": 1}, {"x": 2}],
+      "a2": {"x": 1}, "b": 4})",
+                                "ds.json", &duplicates);
+  CHECK(value["a"]["x"] == 3);
+  CHECK(duplicates == std::vector<std::string>{"a.x", "b"});
+}
+
+}  // namespace
+}  // namespace zerolab
