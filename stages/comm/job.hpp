@@ -8,7 +8,6 @@
 
 namespace zerolab {
 
-
 /// Runs the body of one rank and turns what it throws into the failure protocol: flush, announce or
 /// acknowledge, one message. `on_failure` runs on every rank before it announces or acknowledges
 /// (flush logs); `report` runs on the one rank that writes the message.

@@ -11,6 +11,12 @@
 
 namespace zerolab {
 
+/// What a step needs to know of all ranks.
+struct Engine::Shared {
+  double loss = 0;
+  double grad_norm = 0;
+};
+
 Engine::Engine(Runtime& runtime, Model& model, std::unique_ptr<Stage> stage, Index sequence_length)
     : runtime_(runtime),
       model_(model),
@@ -134,9 +140,9 @@ double Engine::loss_of(const Tensor& logits) {
 void Engine::backward(Tensor logits) {
   runtime_.recorder.set_phase(Phase::backward);
   context_.pass = VisitKind::backward;
-  runtime_.device.cross_entropy_backward(logits.rows(), logits.width(),
-                                         static_cast<float>(1.0 / static_cast<double>(logits.rows())),
-                                         targets_.ints(), logits.floats());
+  runtime_.device.cross_entropy_backward(
+      logits.rows(), logits.width(), static_cast<float>(1.0 / static_cast<double>(logits.rows())),
+      targets_.ints(), logits.floats());
   targets_ = {};
   model_.root().backward(logits);
   logits = {};
@@ -165,12 +171,8 @@ std::vector<OwnedSlice> Engine::counted() const {
   return share_of(slices, runtime_.rank(), runtime_.ranks());
 }
 
-struct Engine::Shared {
-  double loss = 0;
-  double grad_norm = 0;
-};
-
-// One small collective for both: the losses of this rank's micro-steps and its exact sum of squares.
+// One small collective for both: the losses of this rank's micro-steps and its exact sum of
+// squares.
 Engine::Shared Engine::share_losses_and_norm(const std::vector<double>& losses) {
   SquareSum squares;
   for (const OwnedSlice& slice : counted()) {

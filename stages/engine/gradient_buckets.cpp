@@ -39,8 +39,7 @@ void GradientBuckets::send() {
   // Back-pressure: the bucket before this one must be through.
   while (!reducing_.empty()) finish_oldest();
   for (const ReadyGradient& gradient : filling_) {
-    ParameterState::move_gradient(*gradient.parameter, GradientStatus::reducing,
-                                  runtime_.recorder);
+    ParameterState::move_gradient(*gradient.parameter, GradientStatus::reducing, runtime_.recorder);
   }
   Pending pending = reduce_(filling_, describe(filling_));
   reducing_.push_back({std::exchange(filling_, {}), std::move(pending)});

@@ -9,8 +9,8 @@
 
 namespace zerolab {
 
-/// A gradient that waits to be reduced. `whole` holds it in the stages that let it go afterwards; in
-/// stages 0 and 1 it lies in the flat gradient buffer and `whole` is empty.
+/// A gradient that waits to be reduced. `whole` holds it in the stages that let it go afterwards;
+/// in stages 0 and 1 it lies in the flat gradient buffer and `whole` is empty.
 struct ReadyGradient {
   Parameter* parameter = nullptr;
   Buffer whole;

@@ -69,9 +69,8 @@ class Stage {
 
 /// The one factor of a gradient mean: float(1 / (N G)), multiplied in once (design, section 3).
 inline float mean_factor(const Runtime& runtime) {
-  return static_cast<float>(1.0 / static_cast<double>(
-                                      runtime.ranks() *
-                                      runtime.settings.gradient_accumulation_steps));
+  return static_cast<float>(
+      1.0 / static_cast<double>(runtime.ranks() * runtime.settings.gradient_accumulation_steps));
 }
 
 }  // namespace zerolab

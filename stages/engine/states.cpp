@@ -10,8 +10,8 @@
 namespace zerolab {
 
 FlatBuffer::FlatBuffer(Runtime& runtime, Range range, Category category, std::string owner)
-    : buffer_(runtime.ledger.allocate(range.size() * size_of(Dtype::fp32), category,
-                                      std::move(owner))),
+    : buffer_(
+          runtime.ledger.allocate(range.size() * size_of(Dtype::fp32), category, std::move(owner))),
       range_(range) {
   runtime.device.fill(buffer_.floats(), range.size(), 0);
 }

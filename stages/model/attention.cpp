@@ -26,7 +26,14 @@ struct Heads {
     return {width, transposed, length * width, depth()};
   }
   Product product(Index m, Index n, Index k, Operand a, Operand b, Operand c) const {
-    return {.m = m, .n = n, .k = k, .a = a, .b = b, .c = c, .bias = false, .outer = sequences,
+    return {.m = m,
+            .n = n,
+            .k = k,
+            .a = a,
+            .b = b,
+            .c = c,
+            .bias = false,
+            .outer = sequences,
             .inner = heads};
   }
   float factor() const { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(depth()))); }
@@ -55,15 +62,15 @@ Tensor CausalSelfAttention::do_forward(const Tensor& input) {
   const float* value = key + width_;
 
   Tensor scores = activation({at.sequences, heads_, length_, length_}, "probabilities");
-  device().matmul(at.product(length_, length_, at.depth(), at.in_qkv(), at.in_qkv(true),
-                             at.in_scores()),
-                  query, key, nullptr, scores.floats());
+  device().matmul(
+      at.product(length_, length_, at.depth(), at.in_qkv(), at.in_qkv(true), at.in_scores()), query,
+      key, nullptr, scores.floats());
   device().causal_softmax(at.sequences * heads_, length_, at.factor(), scores.floats());
 
   Tensor mixed = activation({input.rows(), width_}, "mixed values");
-  device().matmul(at.product(length_, at.depth(), length_, at.in_scores(), at.in_qkv(),
-                             at.in_mixed()),
-                  scores.floats(), value, nullptr, mixed.floats());
+  device().matmul(
+      at.product(length_, at.depth(), length_, at.in_scores(), at.in_qkv(), at.in_mixed()),
+      scores.floats(), value, nullptr, mixed.floats());
   if (keeps()) kept_.push_back({qkv, scores, length_});
   return projection_.forward(mixed);
 }
@@ -86,19 +93,19 @@ Tensor CausalSelfAttention::do_backward(const Tensor& output_gradient) {
   {
     Tensor scores_gradient = activation(kept.probabilities.shape(), "scores gradient");
     float* ds = scores_gradient.floats();
-    device().matmul(at.product(length, at.depth(), length, at.in_scores(true), at.in_mixed(),
-                               at.in_qkv()),
-                    probabilities, mixed_gradient.floats(), nullptr, value_gradient);
-    device().matmul(at.product(length, length, at.depth(), at.in_mixed(), at.in_qkv(true),
-                               at.in_scores()),
-                    mixed_gradient.floats(), value, nullptr, ds);
+    device().matmul(
+        at.product(length, at.depth(), length, at.in_scores(true), at.in_mixed(), at.in_qkv()),
+        probabilities, mixed_gradient.floats(), nullptr, value_gradient);
+    device().matmul(
+        at.product(length, length, at.depth(), at.in_mixed(), at.in_qkv(true), at.in_scores()),
+        mixed_gradient.floats(), value, nullptr, ds);
     device().causal_softmax_backward(at.sequences * heads_, length, at.factor(), probabilities, ds);
-    device().matmul(at.product(length, at.depth(), length, at.in_scores(), at.in_qkv(),
-                               at.in_qkv()),
-                    ds, key, nullptr, query_gradient);
-    device().matmul(at.product(length, at.depth(), length, at.in_scores(true), at.in_qkv(),
-                               at.in_qkv()),
-                    ds, query, nullptr, key_gradient);
+    device().matmul(
+        at.product(length, at.depth(), length, at.in_scores(), at.in_qkv(), at.in_qkv()), ds, key,
+        nullptr, query_gradient);
+    device().matmul(
+        at.product(length, at.depth(), length, at.in_scores(true), at.in_qkv(), at.in_qkv()), ds,
+        query, nullptr, key_gradient);
   }
   return qkv_.backward(qkv_gradient);
 }

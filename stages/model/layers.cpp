@@ -13,16 +13,29 @@ Tensor take_last(std::vector<Tensor>& kept) {
 
 // The three products of y[rows, out] = x[rows, in] W^T, W being [out, in] in memory.
 Product forward_product(Index rows, Index in, Index out, bool bias) {
-  return {.m = rows, .n = out, .k = in, .a = {.leading = in},
-          .b = {.leading = in, .transposed = true}, .c = {.leading = out}, .bias = bias};
+  return {.m = rows,
+          .n = out,
+          .k = in,
+          .a = {.leading = in},
+          .b = {.leading = in, .transposed = true},
+          .c = {.leading = out},
+          .bias = bias};
 }
 Product input_gradient_product(Index rows, Index in, Index out) {
-  return {.m = rows, .n = in, .k = out, .a = {.leading = out}, .b = {.leading = in},
+  return {.m = rows,
+          .n = in,
+          .k = out,
+          .a = {.leading = out},
+          .b = {.leading = in},
           .c = {.leading = in}};
 }
 Product weight_gradient_product(Index rows, Index in, Index out) {
-  return {.m = out, .n = in, .k = rows, .a = {.leading = out, .transposed = true},
-          .b = {.leading = in}, .c = {.leading = in}};
+  return {.m = out,
+          .n = in,
+          .k = rows,
+          .a = {.leading = out, .transposed = true},
+          .b = {.leading = in},
+          .c = {.leading = in}};
 }
 
 }  // namespace
@@ -66,8 +79,8 @@ TiedHead::TiedHead(std::string name, Parameter& table)
 Tensor TiedHead::do_forward(const Tensor& input) {
   const Index rows = input.rows();
   Tensor output = activation({rows, vocabulary_}, "output");
-  device().matmul(forward_product(rows, width_, vocabulary_, false), input.floats(),
-                  weight(table_), nullptr, output.floats());
+  device().matmul(forward_product(rows, width_, vocabulary_, false), input.floats(), weight(table_),
+                  nullptr, output.floats());
   if (keeps()) inputs_.push_back(input);
   return output;
 }

@@ -82,14 +82,12 @@ Parameter& Module::own(Parameter& parameter) {
 
 const float* Module::weight(Parameter& parameter) const {
   if (parameter.status() != Status::available) {
-    const bool declared =
-        std::find(reads_.begin(), reads_.end(), &parameter) != reads_.end();
+    const bool declared = std::find(reads_.begin(), reads_.end(), &parameter) != reads_.end();
     throw Error(
         Code::parameter_not_available,
-        fmt::format("module '{}' on rank {} reads parameter '{}', which is {} (step {}, {})",
-                    name_, context_->recorder.rank(), parameter.name(),
-                    name_of(parameter.status()), context_->recorder.step(),
-                    name_of(context_->recorder.phase())),
+        fmt::format("module '{}' on rank {} reads parameter '{}', which is {} (step {}, {})", name_,
+                    context_->recorder.rank(), parameter.name(), name_of(parameter.status()),
+                    context_->recorder.step(), name_of(context_->recorder.phase())),
         declared ? "run the module through forward() or backward(): their hooks gather it first"
                  : fmt::format("the module does not own it: call "
                                "register_external_parameter({}, {}) after building the model, so "
@@ -102,19 +100,20 @@ const float* Module::weight(Parameter& parameter) const {
 
 float* Module::begin_gradient(Parameter& parameter, Buffer& later_use) const {
   if (parameter.contributions == parameter.uses) {
-    throw Error(Code::gradient_state,
-                fmt::format("module '{}' gives a gradient for '{}' on rank {}, but all {} use(s) of "
-                            "this micro-step have given theirs",
-                            name_, parameter.name(), context_->recorder.rank(), parameter.uses),
-                "run backward once for every forward");
+    throw Error(
+        Code::gradient_state,
+        fmt::format("module '{}' gives a gradient for '{}' on rank {}, but all {} use(s) of "
+                    "this micro-step have given theirs",
+                    name_, parameter.name(), context_->recorder.rank(), parameter.uses),
+        "run backward once for every forward");
   }
   if (parameter.contributions++ == 0) {
     parameter.gradient = context_->hooks.gradient_buffer(parameter);
     return parameter.gradient;
   }
-  later_use = context_->ledger.allocate(parameter.numel() * size_of(Dtype::fp32),
-                                        Category::reduce_buffers,
-                                        parameter.name() + " (gradient of a later use)");
+  later_use =
+      context_->ledger.allocate(parameter.numel() * size_of(Dtype::fp32), Category::reduce_buffers,
+                                parameter.name() + " (gradient of a later use)");
   return later_use.floats();
 }
 
@@ -139,8 +138,7 @@ void register_external_parameter(Module& module, Parameter& parameter) {
 }
 
 void unregister_external_parameter(Module& module, Parameter& parameter) {
-  const auto registered =
-      std::find(module.external_.begin(), module.external_.end(), &parameter);
+  const auto registered = std::find(module.external_.begin(), module.external_.end(), &parameter);
   if (registered == module.external_.end()) {
     throw Error(Code::usage,
                 fmt::format("parameter '{}' is not registered as external with module '{}'",

@@ -40,9 +40,7 @@ struct Initial {
 
   static Initial zeros() { return {}; }
   static Initial ones() { return {Kind::ones, 0}; }
-  static Initial normal(double deviation) {
-    return {Kind::normal, static_cast<float>(deviation)};
-  }
+  static Initial normal(double deviation) { return {Kind::normal, static_cast<float>(deviation)}; }
 };
 
 /// One weight of the model: what it is, and what state it and its gradient are in on this rank. Its

@@ -24,9 +24,8 @@ constexpr std::array kMoves{
 
 using enum GradientStatus;
 constexpr std::array kGradientMoves{
-    GradientMove{none, partial},    GradientMove{reduced, partial},
-    GradientMove{freed, partial},   GradientMove{partial, ready},
-    GradientMove{ready, reducing},  GradientMove{reducing, reduced},
+    GradientMove{none, partial},  GradientMove{reduced, partial}, GradientMove{freed, partial},
+    GradientMove{partial, ready}, GradientMove{ready, reducing},  GradientMove{reducing, reduced},
     GradientMove{reduced, freed},
 };
 

@@ -28,8 +28,8 @@ TransformerBlock::TransformerBlock(ParameterSet& parameters, std::string name, I
       up_(parameters, this->name() + ".mlp.up", width, 4 * width, inner),
       gelu_(this->name() + ".mlp.gelu"),
       down_(parameters, this->name() + ".mlp.down", 4 * width, width, into_residual) {
-  for (Module* child : std::initializer_list<Module*>{&norm1_, &attention_, &norm2_, &up_, &gelu_,
-                                                      &down_}) {
+  for (Module* child :
+       std::initializer_list<Module*>{&norm1_, &attention_, &norm2_, &up_, &gelu_, &down_}) {
     adopt(*child);
   }
 }

@@ -15,8 +15,8 @@ int moments_needed(const OptimizerSettings& settings);
 void update(Device& device, const OptimizerSettings& settings, Index step, float gradient_factor,
             const OwnedSlice& slice);
 
-/// What the gradient is multiplied with so that its norm is at most `clipping`, as DeepSpeed has it:
-/// 1 / max((norm + 1e-6) / clipping, 1). 1 when clipping is 0 (off).
+/// What the gradient is multiplied with so that its norm is at most `clipping`, as DeepSpeed has
+/// it: 1 / max((norm + 1e-6) / clipping, 1). 1 when clipping is 0 (off).
 float clip_factor(double norm, double clipping);
 
 }  // namespace zerolab

@@ -21,8 +21,8 @@ struct OwnedSlice {
   std::array<float*, kMostMoments> moments{};
 };
 
-/// The rank-th of `ranks` nearly equal parts of the slices, in order: what a rank adds to a sum over
-/// all ranks when every rank owns everything.
+/// The rank-th of `ranks` nearly equal parts of the slices, in order: what a rank adds to a sum
+/// over all ranks when every rank owns everything.
 std::vector<OwnedSlice> share_of(const std::vector<OwnedSlice>& slices, int rank, int ranks);
 
 }  // namespace zerolab

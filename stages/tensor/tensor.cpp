@@ -17,8 +17,8 @@ std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join
 
 Tensor::Tensor(Ledger& ledger, Shape shape, Dtype dtype, Category category, std::string owner,
                const Setting* scales_with)
-    : storage_(std::make_shared<Buffer>(ledger.allocate(
-          zerolab::numel(shape) * size_of(dtype), category, std::move(owner), scales_with))),
+    : storage_(std::make_shared<Buffer>(ledger.allocate(zerolab::numel(shape) * size_of(dtype),
+                                                        category, std::move(owner), scales_with))),
       shape_(std::move(shape)),
       dtype_(dtype) {}
 

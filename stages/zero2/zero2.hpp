@@ -36,7 +36,7 @@ class Zero2 : public Stage {
   FlatBuffer parameters_, gradients_;
   std::vector<FlatBuffer> moments_;
   std::map<Index, Buffer> held_;  // whole gradients that are not finished
-  MicroStep micro_step_;           // the one whose gradients are in the buckets
+  MicroStep micro_step_;          // the one whose gradients are in the buckets
   GradientBuckets buckets_;
 };
 

@@ -1,0 +1,52 @@
+#include "stages/engine/training.hpp"
+
+#include "stages/device/cpu/cpu_device.hpp"
+#include "stages/stages.hpp"
+
+namespace zerolab {
+namespace {
+
+void run_steps(Engine& engine, const Training& training, const Ledger& ledger,
+               RankReport& report) {
+  for (Index step = 1; step <= training.steps; ++step) {
+    report.steps.push_back(engine.step(training.batches));
+    if (training.on_step) training.on_step(step, report.steps.back(), ledger);
+    if (!training.validation) continue;
+    const bool due = training.validate_every > 0 && step % training.validate_every == 0;
+    if (due || step == training.steps) {
+      report.validation.push_back(
+          {step, engine.evaluate(training.validation, training.validation_sequences)});
+    }
+  }
+}
+
+}  // namespace
+
+RankReport train(Communicator& communicator, Recorder& recorder, const Training& training) {
+  RankReport report;
+  Ledger ledger("device", recorder, training.device_memory);
+  {
+    CpuDevice device(ledger, training.threads);
+    CommStream comm(communicator, device, ledger, recorder);
+    Runtime runtime{device, ledger, recorder, comm, training.settings, training.seed};
+    const std::unique_ptr<Model> model = training.build();
+    Engine engine(runtime, *model, make_stage(training.settings.zero.stage, runtime),
+                  training.sequence_length);
+    barrier(comm, "set-up");
+    recorder.start_clock();
+    run_steps(engine, training, ledger, report);
+
+    report.parameters = model->parameters().numel();
+    report.device = device.description();
+    report.peak = ledger.peak();
+    report.category_peak = ledger.category_peak();
+    report.steady = ledger.steady();
+    report.traffic = comm.traffic();
+    report.comm_seconds = comm.busy_seconds();
+    report.exposed_comm_seconds = comm.exposed_seconds();
+  }
+  report.left_over = ledger.live();
+  return report;
+}
+
+}  // namespace zerolab

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "stages/engine/engine.hpp"
+
+namespace zerolab {
+
+/// One training run, as every rank is told it.
+struct Training {
+  std::function<std::unique_ptr<Model>()> build;
+  Index sequence_length = 0;
+  Settings settings;
+  std::uint64_t seed = 0;
+  Index steps = 0;
+  Index device_memory = Ledger::kUnlimited;
+  int threads = 1;
+  BatchSource batches;
+
+  // Held-out loss: on this many sequences, after every `validate_every` steps (0: only after the
+  // last). No source, no validation.
+  BatchSource validation;
+  Index validation_sequences = 0;
+  Index validate_every = 0;
+
+  /// Called on every rank after each step, for progress.
+  std::function<void(Index step, const StepResult&, const Ledger&)> on_step = {};
+};
+
+struct ValidationResult {
+  Index step = 0;
+  double loss = 0;
+};
+
+/// What one rank measured.
+struct RankReport {
+  Index parameters = 0;  // elements; a tied parameter counts once
+  std::string device;
+  std::vector<StepResult> steps;
+  std::vector<ValidationResult> validation;
+  Usage peak, category_peak, steady;
+  std::map<Op, Traffic> traffic;
+  double comm_seconds = 0;
+  double exposed_comm_seconds = 0;
+  Usage left_over;  // live after the engine and the model are gone: all zero
+};
+
+/// Runs it on this rank. Every rank must call it with the same training.
+RankReport train(Communicator& communicator, Recorder& recorder, const Training& training);
+
+}  // namespace zerolab
