@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,28 +25,37 @@ struct Traffic {
   Index bytes_sent = 0;
 };
 
-/// A collective on its way. It holds the buffers that were taken for it; wait() gives them back.
-/// Wait for every one; a Pending that is destroyed unwaited is waited for silently (an exception is
-/// passing by).
-class Pending {
+/// A collective on its way. It holds the buffers that were taken for it; CommStream::wait gives
+/// them back. Wait for every one; a Pending that is destroyed unwaited (an exception is passing by)
+/// waits silently, so that whatever the collective reads and writes stays until it is done.
+class [[nodiscard]] Pending {
  public:
   Pending() = default;
+  Pending(Pending&& other) noexcept = default;
+  Pending& operator=(Pending&& other) noexcept;
+  ~Pending();
   explicit operator bool() const { return job_ != nullptr; }
 
  private:
   friend class CommStream;
   struct Job;
+  explicit Pending(std::shared_ptr<Job> job) : job_(std::move(job)) {}
+  void settle() noexcept;
+
   std::shared_ptr<Job> job_;
 };
 
 /// The communication stream of one rank: a worker thread that runs collectives in the order they
 /// were enqueued, beside the compute thread (on CUDA it will be a stream). The Ledger, the states
 /// and the log are touched by the compute thread only: at enqueue and at wait.
+///
+/// After a collective failed, those behind it fail with the same error and are not begun.
 class CommStream {
  public:
   using Clock = Recorder::Clock;
 
   CommStream(Communicator& communicator, Device& device, Ledger& ledger, Recorder& recorder);
+  /// Finishes what is enqueued.
   ~CommStream();
   CommStream(const CommStream&) = delete;
   CommStream& operator=(const CommStream&) = delete;
@@ -59,7 +67,7 @@ class CommStream {
   /// One thing for the worker to do: an exchange, then arithmetic on what arrived.
   struct Round {
     Exchange exchange;
-    std::function<void(Device&)> then;
+    std::function<void(Device&)> then = {};
   };
   /// A whole collective, as comm/collectives.cpp builds it. `elements` counts the padded elements
   /// of all runs once.
@@ -68,24 +76,28 @@ class CommStream {
     Index elements = 0;
     Dtype dtype = Dtype::fp32;
     std::string owner;
-    std::vector<Round> rounds;
-    std::vector<Buffer> buffers;
+    std::vector<Round> rounds = {};
+    std::vector<Buffer> buffers = {};
   };
 
   Pending enqueue(Operation operation);
   /// Blocks the compute thread until the collective is done; rethrows what it threw; records the
-  /// comm event and counts the traffic.
+  /// comm event and counts the traffic. Nothing happens if `pending` is empty.
   void wait(Pending& pending);
 
   /// Bytes and calls of everything waited for so far.
   const std::map<Op, Traffic>& traffic() const { return traffic_; }
-  /// Seconds the worker spent in collectives, and seconds the compute thread stood waiting for
-  /// them (exposed).
+  /// Seconds the collectives took, and seconds the compute thread stood waiting for them (exposed).
   double busy_seconds() const { return busy_seconds_; }
   double exposed_seconds() const { return exposed_seconds_; }
 
  private:
+  using Job = Pending::Job;
+
   void work();
+  void run_next(std::unique_lock<std::mutex>& lock);
+  std::exception_ptr run(Job& job);
+  void account(const Job& job, Clock::time_point waited);
 
   Communicator& communicator_;
   Device& device_;
@@ -97,7 +109,9 @@ class CommStream {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::shared_ptr<Pending::Job>> queue_;
+  std::deque<std::shared_ptr<Job>> queue_;
+  std::exception_ptr failure_;  // what the first failed collective threw
+  bool running_ = false;        // somebody is at the front of the queue
   bool stopping_ = false;
   std::thread worker_;
 };

@@ -39,6 +39,10 @@ struct Exchange {
 class PeerFailed : public Error {
  public:
   explicit PeerFailed(int failed_rank);
+  int failed_rank() const { return failed_rank_; }
+
+ private:
+  int failed_rank_;
 };
 
 /// The seam to the other ranks. Everything collective is built from one function, `exchange`
@@ -55,17 +59,18 @@ class Communicator {
   virtual std::string description() const = 0;
 
   /// Returns when every send has been taken and every receive has arrived. Sleeps or yields while
-  /// it waits, never spins. Throws PeerFailed, or Error (Code::communication).
+  /// it waits, never spins. Throws PeerFailed, or Error (Code::communication), for instance when
+  /// lengths differ. After a throw nobody touches the buffers any more, and no exchange succeeds.
   virtual void exchange(const Exchange& round) = 0;
 
   // --- when a rank cannot go on (design, section 6) ----------------------------------------------
 
   /// Tells all ranks that this one failed, and waits until each has acknowledged (or failed too),
-  /// at most two seconds. True if this rank is the one that should write the message: the lowest
-  /// rank that failed.
+  /// at most two seconds. True on exactly one rank, the one that should write the message: the
+  /// lowest that failed, among those that failed before it made up its mind.
   virtual bool announce_failure() = 0;
 
-  /// A peer failed and this rank has flushed its log.
+  /// A peer failed and this rank has flushed its log. It will not write the message.
   virtual void acknowledge_failure() = 0;
 };
 

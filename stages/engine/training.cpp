@@ -1,5 +1,7 @@
 #include "stages/engine/training.hpp"
 
+#include <cstring>
+
 #include "stages/device/cpu/cpu_device.hpp"
 #include "stages/stages.hpp"
 
@@ -20,6 +22,15 @@ void run_steps(Engine& engine, const Training& training, const Ledger& ledger,
   }
 }
 
+std::vector<MemoryUse> memory_of_all_ranks(CommStream& comm, const Ledger& ledger) {
+  const MemoryUse mine{ledger.peak(), ledger.category_peak(), ledger.steady()};
+  std::vector<MemoryUse> result;
+  for (const auto& bytes : share(comm, std::as_bytes(std::span(&mine, 1)), "memory report")) {
+    std::memcpy(&result.emplace_back(), bytes.data(), sizeof(MemoryUse));
+  }
+  return result;
+}
+
 }  // namespace
 
 RankReport train(Communicator& communicator, Recorder& recorder, const Training& training) {
@@ -38,12 +49,10 @@ RankReport train(Communicator& communicator, Recorder& recorder, const Training&
 
     report.parameters = model->parameters().numel();
     report.device = device.description();
-    report.peak = ledger.peak();
-    report.category_peak = ledger.category_peak();
-    report.steady = ledger.steady();
     report.traffic = comm.traffic();
     report.comm_seconds = comm.busy_seconds();
     report.exposed_comm_seconds = comm.exposed_seconds();
+    report.memory = memory_of_all_ranks(comm, ledger);
   }
   report.left_over = ledger.live();
   return report;

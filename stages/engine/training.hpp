@@ -35,13 +35,18 @@ struct ValidationResult {
   double loss = 0;
 };
 
+/// Device memory of one rank, as the ledger has it.
+struct MemoryUse {
+  Usage peak, category_peak, steady;
+};
+
 /// What one rank measured.
 struct RankReport {
   Index parameters = 0;  // elements; a tied parameter counts once
   std::string device;
   std::vector<StepResult> steps;
   std::vector<ValidationResult> validation;
-  Usage peak, category_peak, steady;
+  std::vector<MemoryUse> memory;  // of every rank
   std::map<Op, Traffic> traffic;
   double comm_seconds = 0;
   double exposed_comm_seconds = 0;

@@ -1,0 +1,229 @@
+#include "stages/comm/collectives.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace zerolab {
+namespace {
+
+using Floats = std::span<float>;
+using Pieces = std::vector<Floats>;  // in the order of the runs, none empty
+
+std::size_t size(Index count) { return static_cast<std::size_t>(count); }
+
+Index total_elements(const std::vector<Run>& runs) {
+  Index sum = 0;
+  for (const Run& run : runs) sum += run.elements();
+  return sum;
+}
+
+Index part_elements(const std::vector<Run>& runs, int owner) {
+  Index sum = 0;
+  for (const Run& run : runs) {
+    sum += run.bounds[size(owner) + 1] - run.bounds[size(owner)];
+  }
+  return sum;
+}
+
+/// Elements [first, last) of `owner`'s part, when its pieces of all runs are laid end to end.
+Pieces pieces_of(const std::vector<Run>& runs, int owner, Index first, Index last) {
+  Pieces pieces;
+  Index position = 0;
+  for (const Run& run : runs) {
+    const Index begin = run.bounds[size(owner)];
+    const Index length = run.bounds[size(owner) + 1] - begin;
+    const Index from = std::max(first - position, Index{0});
+    const Index to = std::min(last - position, length);
+    if (from < to) pieces.push_back({run.data + begin + from, size(to - from)});
+    position += length;
+  }
+  return pieces;
+}
+
+Pieces part_of(const std::vector<Run>& runs, int owner) {
+  return pieces_of(runs, owner, 0, part_elements(runs, owner));
+}
+
+void send(Exchange& exchange, int to, const Pieces& pieces) {
+  for (const Floats piece : pieces) exchange.sends.push_back({to, std::as_bytes(piece)});
+}
+
+void receive(Exchange& exchange, int from, const Pieces& pieces) {
+  for (const Floats piece : pieces) {
+    exchange.receives.push_back({from, std::as_writable_bytes(piece)});
+  }
+}
+
+/// The other ranks, the next one first, so that not everybody turns to rank 0 at once.
+std::vector<int> peers(const CommStream& stream) {
+  std::vector<int> result;
+  for (int step = 1; step < stream.size(); ++step) {
+    result.push_back((stream.rank() + step) % stream.size());
+  }
+  return result;
+}
+
+CommStream::Round gather_round(const CommStream& stream, const std::vector<Run>& runs) {
+  CommStream::Round round;
+  for (const int peer : peers(stream)) {
+    send(round.exchange, peer, part_of(runs, stream.rank()));
+    receive(round.exchange, peer, part_of(runs, peer));
+  }
+  return round;
+}
+
+/// How a reduction is cut into rounds: in each, `chunk` elements of every rank's part travel from
+/// all its peers to it. What a rank receives in one round is then at most as much as the runs hold;
+/// when the parts are equal, one round does it.
+struct Rounds {
+  Index chunk;
+  Index count;
+
+  Rounds(const std::vector<Run>& runs, int ranks)
+      : chunk(std::max(Index{1}, total_elements(runs) / std::max(1, ranks - 1))), count(0) {
+    for (int owner = 0; owner < ranks; ++owner) {
+      count = std::max(count, ceil_div(part_elements(runs, owner), chunk));
+    }
+  }
+};
+
+/// Round `index` of a reduction. The receive buffer has a slot of `slot` elements for every peer;
+/// what arrives there is added to the own pieces in the order of the ranks.
+CommStream::Round reduce_round(const CommStream& stream, const std::vector<Run>& runs,
+                               const Rounds& rounds, Index index, float factor, float* buffer,
+                               Index slot) {
+  const Index first = index * rounds.chunk;
+  const Index last = first + rounds.chunk;
+  const Pieces own = pieces_of(runs, stream.rank(), first, last);
+  std::vector<std::vector<const float*>> parts(own.size());  // [piece][rank]
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    parts[i].assign(size(stream.size()), own[i].data());
+  }
+
+  CommStream::Round round;
+  for (const int peer : peers(stream)) {
+    send(round.exchange, peer, pieces_of(runs, peer, first, last));
+    Pieces arriving;
+    float* place = buffer + slot * (peer < stream.rank() ? peer : peer - 1);
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      arriving.push_back({place, own[i].size()});
+      parts[i][size(peer)] = place;
+      place += own[i].size();
+    }
+    receive(round.exchange, peer, arriving);
+  }
+  round.then = [own, parts = std::move(parts), factor](Device& device) {
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      device.ordered_sum(parts[i], static_cast<Index>(own[i].size()), factor, own[i].data());
+    }
+  };
+  return round;
+}
+
+void add_reduction(CommStream::Operation& operation, CommStream& stream,
+                   const std::vector<Run>& runs, float factor, const Setting* scales_with) {
+  const Rounds rounds(runs, stream.size());
+  const Index slot = std::min(rounds.chunk, part_elements(runs, stream.rank()));
+  const Index bytes = slot * (stream.size() - 1) * size_of(Dtype::fp32);
+  float* buffer = nullptr;
+  if (bytes > 0) {
+    operation.buffers.push_back(
+        stream.ledger().allocate(bytes, Category::reduce_buffers, operation.owner, scales_with));
+    buffer = operation.buffers.back().floats();
+  }
+  for (Index index = 0; index < rounds.count; ++index) {
+    operation.rounds.push_back(reduce_round(stream, runs, rounds, index, factor, buffer, slot));
+  }
+}
+
+Pending enqueue(CommStream& stream, CommStream::Operation operation) {
+  for (CommStream::Round& round : operation.rounds) {
+    round.exchange.op = operation.op;
+    round.exchange.elements = operation.elements;
+    round.exchange.dtype = operation.dtype;
+    round.exchange.owner = operation.owner;
+  }
+  return stream.enqueue(std::move(operation));
+}
+
+CommStream::Operation over_runs(Op op, const CommStream& stream, const std::vector<Run>& runs,
+                                std::string owner) {
+  for ([[maybe_unused]] const Run& run : runs) {
+    assert(size(stream.size()) + 1 == run.bounds.size() && run.bounds.front() == 0 &&
+           std::is_sorted(run.bounds.begin(), run.bounds.end()));
+  }
+  return {op, total_elements(runs), Dtype::fp32, std::move(owner)};
+}
+
+}  // namespace
+
+Pending all_gather(CommStream& stream, std::vector<Run> runs, std::string owner) {
+  auto operation = over_runs(Op::all_gather, stream, runs, std::move(owner));
+  if (operation.elements == 0) return {};
+  operation.rounds.push_back(gather_round(stream, runs));
+  return enqueue(stream, std::move(operation));
+}
+
+Pending reduce_scatter(CommStream& stream, std::vector<Run> runs, float factor, std::string owner,
+                       const Setting* scales_with) {
+  auto operation = over_runs(Op::reduce_scatter, stream, runs, std::move(owner));
+  if (operation.elements == 0) return {};
+  add_reduction(operation, stream, runs, factor, scales_with);
+  return enqueue(stream, std::move(operation));
+}
+
+Pending all_reduce(CommStream& stream, std::vector<Run> runs, float factor, std::string owner,
+                   const Setting* scales_with) {
+  auto operation = over_runs(Op::all_reduce, stream, runs, std::move(owner));
+  if (operation.elements == 0) return {};
+  add_reduction(operation, stream, runs, factor, scales_with);
+  operation.rounds.push_back(gather_round(stream, runs));
+  return enqueue(stream, std::move(operation));
+}
+
+Pending broadcast(CommStream& stream, std::span<std::byte> data, int root, std::string owner) {
+  if (data.empty()) return {};
+  CommStream::Round round;
+  if (stream.rank() == root) {
+    for (const int peer : peers(stream)) round.exchange.sends.push_back({peer, data});
+  } else {
+    round.exchange.receives.push_back({root, data});
+  }
+  return enqueue(stream, {Op::broadcast,
+                          static_cast<Index>(data.size()),
+                          Dtype::bytes,
+                          std::move(owner),
+                          {std::move(round)}});
+}
+
+void barrier(CommStream& stream, std::string owner) {
+  CommStream::Round round;
+  for (const int peer : peers(stream)) {
+    round.exchange.sends.push_back({peer, {}});
+    round.exchange.receives.push_back({peer, {}});
+  }
+  Pending pending =
+      enqueue(stream, {Op::barrier, 0, Dtype::bytes, std::move(owner), {std::move(round)}});
+  stream.wait(pending);
+}
+
+std::vector<std::vector<std::byte>> share(CommStream& stream, std::span<const std::byte> mine,
+                                          std::string owner) {
+  std::vector<std::vector<std::byte>> all(size(stream.size()), {mine.begin(), mine.end()});
+  if (mine.empty()) return all;
+  CommStream::Round round;
+  for (const int peer : peers(stream)) {
+    round.exchange.sends.push_back({peer, mine});
+    round.exchange.receives.push_back({peer, all[size(peer)]});
+  }
+  Pending pending = enqueue(stream, {Op::control,
+                                     static_cast<Index>(mine.size()),
+                                     Dtype::bytes,
+                                     std::move(owner),
+                                     {std::move(round)}});
+  stream.wait(pending);
+  return all;
+}
+
+}  // namespace zerolab

@@ -1,0 +1,107 @@
+#include "stages/engine/summary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "stages/model/parameter_state.hpp"
+
+namespace zerolab {
+
+using Json = nlohmann::ordered_json;
+
+double tokens_per_second(const RankReport& report, const Training& training, int ranks) {
+  if (report.steps.empty()) return 0;
+  std::vector<double> seconds;
+  for (const StepResult& step : report.steps) seconds.push_back(step.seconds);
+  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  const Settings& settings = training.settings;
+  const Index tokens = ranks * settings.micro_batch * settings.gradient_accumulation_steps *
+                       training.sequence_length;
+  return *middle > 0 ? static_cast<double>(tokens) / *middle : 0;
+}
+
+Json number_json(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+std::string hash_text(std::uint64_t hash) { return fmt::format("{:016x}", hash); }
+
+Json to_json(const Usage& usage) {
+  Json json;
+  for (std::size_t c = 0; c < kCategories; ++c) {
+    json[std::string(name_of(static_cast<Category>(c)))] = usage.by_category[c];
+  }
+  json["total"] = usage.total();
+  return json;
+}
+
+Json to_json(const MemoryUse& memory) {
+  Json category_peak = to_json(memory.category_peak);
+  category_peak.erase("total");  // the categories peak at different moments
+  return {{"peak", to_json(memory.peak)},
+          {"category_peak", category_peak},
+          {"steady", to_json(memory.steady)}};
+}
+
+Json to_json(const std::map<Op, Traffic>& traffic) {
+  Json json = Json::object();
+  for (const auto& [op, counted] : traffic) {
+    json[std::string(name_of(op))] = {{"calls", counted.calls},
+                                      {"elements", counted.elements},
+                                      {"bytes_sent", counted.bytes_sent}};
+  }
+  return json;
+}
+
+Json summary_json(const RankReport& report, const Training& training, int ranks) {
+  Json steps = Json::array();
+  for (std::size_t i = 0; i < report.steps.size(); ++i) {
+    const StepResult& step = report.steps[i];
+    steps.push_back({{"step", i + 1},
+                     {"loss", number_json(step.loss)},
+                     {"grad_norm", number_json(step.grad_norm)},
+                     {"scale", number_json(step.scale)},
+                     {"skipped", step.skipped},
+                     {"param_hash", hash_text(step.hash)},
+                     {"seconds", step.seconds}});
+  }
+  Json validation = Json::array();
+  for (const ValidationResult& result : report.validation) {
+    validation.push_back({{"step", result.step}, {"loss", number_json(result.loss)}});
+  }
+  Json memory = Json::array();
+  for (const MemoryUse& of_rank : report.memory) memory.push_back({{"device", to_json(of_rank)}});
+
+  Json json{{"params", report.parameters},
+            {"stage", training.settings.zero.stage},
+            {"world_size", ranks},
+            {"steps", steps},
+            {"validation", validation},
+            {"memory", memory},
+            {"comm", to_json(report.traffic)},
+            {"comm_seconds", report.comm_seconds},
+            {"exposed_comm_seconds", report.exposed_comm_seconds}};
+  json["overlap_fraction"] =
+      report.comm_seconds > 0
+          ? Json(std::max(0.0, 1 - report.exposed_comm_seconds / report.comm_seconds))
+          : Json(nullptr);
+  json["tokens_per_second"] = tokens_per_second(report, training, ranks);
+  return json;
+}
+
+Json state_machine_json() {
+  Json parameter = Json::array();
+  for (const Move& move : legal_moves()) {
+    parameter.push_back({{"from", name_of(move.from)},
+                         {"to", name_of(move.to)},
+                         {"cause", name_of(move.cause)}});
+  }
+  Json gradient = Json::array();
+  for (const GradientMove& move : legal_gradient_moves()) {
+    gradient.push_back({{"from", name_of(move.from)}, {"to", name_of(move.to)}});
+  }
+  return {{"parameter", parameter}, {"gradient", gradient}};
+}
+
+}  // namespace zerolab
