@@ -1,6 +1,9 @@
 # Libraries, all of them Debian packages (README, "What it needs").
 
 find_package(Threads REQUIRED)
+# MPICH by its own name, since another MPI may be what "mpicxx" means on this machine.
+find_program(MPI_CXX_COMPILER NAMES mpicxx.mpich mpicxx)
+find_program(MPIEXEC_EXECUTABLE NAMES mpiexec.mpich mpiexec.hydra mpiexec)
 find_package(MPI REQUIRED COMPONENTS CXX)
 find_package(nlohmann_json REQUIRED)  # nlohmann-json3-dev
 find_package(CLI11 REQUIRED)          # libcli11-dev

@@ -1,8 +1,9 @@
 # Every target of the project compiles with these; nothing else sets flags.
 
 if(NOT CMAKE_BUILD_TYPE)
-  set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release or RelWithDebInfo" FORCE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Test, Release or RelWithDebInfo" FORCE)
 endif()
+set(CMAKE_CXX_FLAGS_TEST "-O2")  # tests train: Debug takes too long, Release drops assertions
 option(ZEROLAB_WERROR "Warnings are errors (on in CI)" OFF)
 option(ZEROLAB_POISON "Fill tensor memory with NaN before it is written and after it is freed" OFF)
 set(ZEROLAB_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize takes them: address,undefined or thread")
