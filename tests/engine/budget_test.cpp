@@ -18,7 +18,8 @@ Training mlp_small(int stage) {
 /// The largest peak of any rank: what --device-memory must be at least.
 Index need(int ranks, const Training& training) {
   Index most = 0;
-  for (const MemoryUse& memory : run(ranks, training)[0].memory) {
+  const RankReport report = run(ranks, training)[0];
+  for (const MemoryUse& memory : report.memory) {
     most = std::max(most, memory.peak.total());
   }
   return most;
