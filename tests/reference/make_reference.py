@@ -99,7 +99,8 @@ def training_file(case):
     return {
         **description(model, seed),
         "text": {**TEXT, "rule": inputs.TEXT_RULE, "beginning": beginning},
-        "batch": {"sequences": SEQUENCES, "rule": inputs.BATCH_RULE, "starts_of_first_steps": starts},
+        "batch": {"sequences": SEQUENCES, "rule": inputs.BATCH_RULE,
+                  "starts_of_first_steps": starts},
         "optimizer": optimizer,
         "gradient_clipping": CLIPPING,
         "losses": losses,

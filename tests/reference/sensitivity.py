@@ -83,8 +83,9 @@ def ratios(reference, result):
 
     worst = 0.0
     for spot in reference["spot_weights"]:
-        final = weights[spot["name"]].flatten()[spot["index"]]
-        worst = max(worst, (final - torch.tensor(spot["final"], dtype=torch.float64)).abs().max().item())
+        got = weights[spot["name"]].flatten()[spot["index"]]
+        truth = torch.tensor(spot["final"], dtype=torch.float64)
+        worst = max(worst, (got - truth).abs().max().item())
     return (relative(losses, reference["losses"], bound["loss"]),
             relative(norms, reference["gradient_norms"], bound["gradient_norm"]),
             worst / bound["weight"])
