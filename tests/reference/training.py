@@ -1,0 +1,54 @@
+"""Twenty steps with PyTorch's own optimizers."""
+
+import torch
+
+import inputs
+import models
+from cases import CLIPPING, SEQUENCES, STEPS, TEXT
+
+
+def make_optimizer(settings, weights):
+    rate, decay = settings["learning_rate"], settings["weight_decay"]
+    if settings["type"] == "sgd":
+        return torch.optim.SGD(weights, rate, momentum=settings["momentum"], weight_decay=decay)
+    kind = torch.optim.AdamW if settings["adam_w_mode"] else torch.optim.Adam
+    return kind(weights, rate, tuple(settings["betas"]), settings["epsilon"], decay)
+
+
+def clip(weights):
+    """Scales all gradients to a global L2 norm of at most CLIPPING; returns the norm before.
+
+    torch.nn.utils.clip_grad_norm_ would do the same, but sums squares in the gradients' own type:
+    in float32 that loses 5e-6, more than all else together, and would hide what is to be measured.
+    """
+    norm = sum(w.grad.double().square().sum() for w in weights).sqrt().item()
+    for w in weights:
+        w.grad /= max((norm + 1e-6) / CLIPPING, 1.0)
+    return norm
+
+
+def train(case, dtype, micro_batch=SEQUENCES):
+    """Trains a case. micro_batch only reorders rounding: gradients of the mean are accumulated.
+
+    Returns (losses, gradient norms before clipping, weights by name as float64).
+    """
+    model, settings, seed = case
+    text, length = inputs.make_text(**TEXT), model["sequence_length"]
+    named = models.initial_weights(model, seed, dtype)
+    weights = list(named.values())
+    optimizer = make_optimizer(settings, weights)
+    losses, norms = [], []
+    for step in range(STEPS):
+        starts = inputs.batch_starts(seed, step, SEQUENCES, len(text), length)
+        tokens, targets = map(torch.from_numpy, inputs.batch(text, starts, length))
+        optimizer.zero_grad()
+        total = 0.0
+        for i in range(0, SEQUENCES, micro_batch):
+            part = slice(i, i + micro_batch)
+            loss = models.loss(model, named, tokens[part], targets[part])
+            (loss * (micro_batch / SEQUENCES)).backward()
+            total += loss.item() * micro_batch / SEQUENCES
+        losses.append(total)
+        norms.append(clip(weights))
+        optimizer.step()
+    return losses, norms, {name: w.detach().double() for name, w in named.items()}
