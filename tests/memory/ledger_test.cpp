@@ -1,0 +1,221 @@
+#include "stages/memory/ledger.hpp"
+
+#include <cstring>
+
+#include "tests/support/catch.hpp"
+
+namespace zerolab {
+namespace {
+
+struct Books {
+  explicit Books(Index budget = Ledger::kUnlimited) : ledger("device", recorder, budget) {}
+
+  Recorder recorder{2};
+  Ledger ledger;
+};
+
+/// The error that the allocation ends with.
+OutOfMemory refused(Ledger& ledger, Index bytes, const Setting* scales_with = nullptr) {
+  try {
+    const Buffer buffer = ledger.allocate(bytes, Category::gradients, "bucket", scales_with);
+  } catch (const OutOfMemory& error) {
+    return error;
+  }
+  return {Code::internal, "it fitted", "it fitted"};
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("a budget is exact to the byte", "[memory]") {
+  Books books(100);
+  const Buffer most = books.ledger.allocate(99, Category::parameters, "weights");
+  CHECK_THROWS_AS(books.ledger.allocate(2, Category::parameters, "two"), OutOfMemory);
+  const Buffer last = books.ledger.allocate(1, Category::parameters, "one");
+  CHECK(books.ledger.live().total() == 100);
+  CHECK_THROWS_AS(books.ledger.allocate(1, Category::parameters, "more"), OutOfMemory);
+}
+
+TEST_CASE("a refused allocation leaves the books as they were", "[memory]") {
+  Books books(100);
+  const Buffer some = books.ledger.allocate(60, Category::parameters, "weights");
+  CHECK(refused(books.ledger, 41).code() == Code::out_of_memory);
+  CHECK(books.ledger.live().total() == 60);
+  CHECK(books.ledger.peak().total() == 60);
+  CHECK(books.ledger.category_peak()[Category::gradients] == 0);
+}
+
+TEST_CASE("the peak is one moment; each category also has its own", "[memory]") {
+  Books books;
+  const Buffer weights = books.ledger.allocate(10, Category::parameters, "weights");
+  {
+    const Buffer big = books.ledger.allocate(50, Category::activations, "activations");
+    const Buffer small = books.ledger.allocate(5, Category::workspace, "scratch");
+  }
+  const Buffer wide = books.ledger.allocate(40, Category::workspace, "scratch");
+
+  CHECK(books.ledger.live().total() == 50);
+  CHECK(books.ledger.peak().total() == 65);
+  CHECK(books.ledger.peak()[Category::activations] == 50);
+  CHECK(books.ledger.peak()[Category::workspace] == 5);
+  CHECK(books.ledger.category_peak()[Category::workspace] == 40);
+  CHECK(books.ledger.category_peak()[Category::activations] == 50);
+}
+
+TEST_CASE("steady is what was live at the last step boundary", "[memory]") {
+  Books books;
+  Buffer kept = books.ledger.allocate(10, Category::optimizer, "moments");
+  CHECK(books.ledger.steady().total() == 0);
+  books.ledger.mark_step_boundary();
+  const Buffer later = books.ledger.allocate(20, Category::gradients, "gradients");
+  kept.reset();
+  CHECK(books.ledger.steady().total() == 10);
+  CHECK(books.ledger.steady()[Category::optimizer] == 10);
+}
+
+TEST_CASE("a moved buffer is given back once, by its last owner", "[memory]") {
+  Books books;
+  {
+    Buffer first = books.ledger.allocate(10, Category::parameters, "first");
+    Buffer second = std::move(first);
+    CHECK_FALSE(first);
+    CHECK(first.bytes() == 0);
+    CHECK(second.bytes() == 10);
+    second = books.ledger.allocate(30, Category::parameters, "second");
+    CHECK(books.ledger.live().total() == 30);
+    Buffer& self = second;
+    second = std::move(self);
+    CHECK(books.ledger.live().total() == 30);
+    second.reset();
+    second.reset();
+    CHECK(books.ledger.live().total() == 0);
+  }
+  CHECK(books.ledger.live().total() == 0);
+}
+
+TEST_CASE("no bytes are a buffer too, even when nothing is left", "[memory]") {
+  Books books(10);
+  const Buffer all = books.ledger.allocate(10, Category::parameters, "all");
+  const Buffer none = books.ledger.allocate(0, Category::parameters, "none");
+  CHECK(none);
+  CHECK(none.data() != nullptr);
+  CHECK(books.ledger.live().total() == 10);
+  CHECK(books.ledger.holders().size() == 1);
+}
+
+TEST_CASE("buffers are aligned to 64 bytes", "[memory]") {
+  Books books;
+  std::vector<Buffer> buffers;
+  for (const Index bytes : {0, 1, 3, 64, 65, 4096, 100001}) {
+    buffers.push_back(books.ledger.allocate(bytes, Category::workspace, "any"));
+    CHECK(reinterpret_cast<std::uintptr_t>(buffers.back().data()) % 64 == 0);
+  }
+}
+
+TEST_CASE("holders are summed by owner and category, largest first", "[memory]") {
+  Books books;
+  const Buffer a = books.ledger.allocate(10, Category::parameters, "layer 1");
+  const Buffer b = books.ledger.allocate(15, Category::parameters, "layer 2");
+  const Buffer c = books.ledger.allocate(10, Category::parameters, "layer 1");
+  const Buffer d = books.ledger.allocate(1, Category::gradients, "layer 1");
+  const auto holders = books.ledger.holders();
+  REQUIRE(holders.size() == 3);
+  CHECK((holders[0].owner == "layer 1" && holders[0].bytes == 20));
+  CHECK((holders[1].owner == "layer 2" && holders[1].bytes == 15));
+  CHECK((holders[2].category == Category::gradients && holders[2].bytes == 1));
+}
+
+TEST_CASE("an out-of-memory report says who wanted what, when, and who holds the rest",
+          "[memory]") {
+  Books books(1000);
+  books.recorder.set_step(7, 1);
+  books.recorder.set_phase(Phase::backward);
+  const Buffer weights = books.ledger.allocate(700, Category::parameters, "layer 3");
+  const Buffer scratch = books.ledger.allocate(200, Category::workspace, "scratch");
+  const std::string report = refused(books.ledger, 150).what_happened();
+  CHECK(has(report, "rank 2 is out of device memory"));
+  CHECK(has(report, "150 B (150) for bucket [gradients] in backward, step 7, micro-step 1"));
+  CHECK(has(report, "budget 1000 bytes, live 900, short by 50"));
+  CHECK(has(report, "parameters                 700"));
+  CHECK(has(report, "workspace                  200"));
+  CHECK(has(report, "700  layer 3 [parameters]"));
+  CHECK(has(refused(books.ledger, 150).way_out(), "--device-memory 1050 or more"));
+}
+
+TEST_CASE("the advised value of a setting fits, and one more does not", "[memory]") {
+  // Sizes that are not a whole number of bytes for each unit of the setting, as with padding.
+  for (const Index value : {3, 7, 48, 49, 1000, 999983}) {
+    for (const Index room : {1, 10, 48, 100, 4000, 123457}) {
+      const auto bytes_at = [value](Index v) { return (5 * value + 2) * v / value; };
+      if (bytes_at(value) <= room) continue;
+      const Index fixed = 50;
+      Books books(fixed + room);
+      const Setting bucket{"reduce_bucket_size", value};
+      const Buffer rest = books.ledger.allocate(fixed, Category::parameters, "weights");
+      const std::string advice = refused(books.ledger, bytes_at(value), &bucket).way_out();
+      Index fits = 0;
+      while (bytes_at(fits + 1) <= room) ++fits;
+      const std::string line =
+          fmt::format("reduce_bucket_size {} would have fitted (it is {})", fits, value);
+      INFO(advice << " for " << line);
+      CHECK(has(advice, line) == (fits >= 1));
+    }
+  }
+}
+
+TEST_CASE("what is live and scales with the same setting counts in the advice", "[memory]") {
+  Books books(100);
+  const Setting bucket{"reduce_bucket_size", 20};
+  const Buffer one = books.ledger.allocate(80, Category::reduce_buffers, "one", &bucket);
+  CHECK(has(refused(books.ledger, 80, &bucket).way_out(), "reduce_bucket_size 12 would"));
+}
+
+TEST_CASE("a setting that cannot help is not advised", "[memory]") {
+  Books books(100);
+  const Buffer rest = books.ledger.allocate(95, Category::parameters, "weights");
+  const Setting bucket{"reduce_bucket_size", 20, 10};
+  CHECK_FALSE(has(refused(books.ledger, 80, &bucket).way_out(), "reduce_bucket_size"));
+}
+
+#ifdef ZEROLAB_POISON_MEMORY
+/// Keeps what was freed, so that it can be looked at.
+class Morgue final : public std::pmr::memory_resource {
+ public:
+  std::vector<float> freed;
+
+ private:
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+    return std::pmr::new_delete_resource()->allocate(bytes, alignment);
+  }
+  void do_deallocate(void* memory, std::size_t bytes, std::size_t alignment) override {
+    freed.resize(bytes / sizeof(float));
+    std::memcpy(freed.data(), memory, bytes);
+    std::pmr::new_delete_resource()->deallocate(memory, bytes, alignment);
+  }
+  bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+};
+
+TEST_CASE("memory is NaN before it is written and after it was given back", "[memory]") {
+  Morgue morgue;
+  Recorder recorder(0);
+  Ledger ledger("device", recorder, Ledger::kUnlimited, &morgue);
+  Buffer buffer = ledger.allocate(64, Category::parameters, "weights");
+  for (int i = 0; i < 16; ++i) CHECK(buffer.floats()[i] != buffer.floats()[i]);
+  std::fill_n(buffer.floats(), 16, 1.0F);
+  buffer.reset();
+  REQUIRE(morgue.freed.size() == 16);
+  for (const float value : morgue.freed) CHECK(value != value);
+}
+#endif
+
+TEST_CASE("byte counts for people have three digits and a unit", "[memory]") {
+  CHECK(human_bytes(0) == "0 B");
+  CHECK(human_bytes(1023) == "1023 B");
+  CHECK(human_bytes(1024) == "1.00 KiB");
+  CHECK(human_bytes(1310720) == "1.25 MiB");
+  CHECK(human_bytes(Index{200} << 30) == "200 GiB");
+}
+
+}  // namespace
+}  // namespace zerolab
