@@ -40,10 +40,9 @@ std::span<const CodeInfo> all_codes() { return kCodes; }
 std::string code_name(Code code) { return fmt::format("ZL{}", static_cast<int>(code)); }
 
 Error::Error(Code code, std::string what_happened, std::string way_out)
-    : std::runtime_error(
-          way_out.empty()
-              ? fmt::format("{}: {}", code_name(code), what_happened)
-              : fmt::format("{}: {}\n  way out: {}", code_name(code), what_happened, way_out)),
+    : std::runtime_error(way_out.empty() ? fmt::format("{}: {}", code_name(code), what_happened)
+                                         : fmt::format("{}: {}\n  way out: {}", code_name(code),
+                                                       what_happened, way_out)),
       code_(code),
       what_happened_(std::move(what_happened)),
       way_out_(std::move(way_out)) {}

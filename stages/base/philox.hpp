@@ -28,10 +28,9 @@ struct Philox {
     for (int round = 0; round < 10; ++round) {
       const std::uint64_t p0 = std::uint64_t{0xD2511F53} * x.word[0];
       const std::uint64_t p1 = std::uint64_t{0xCD9E8D57} * x.word[2];
-      x = Block{{static_cast<std::uint32_t>(p1 >> 32) ^ x.word[1] ^ k0,
-                 static_cast<std::uint32_t>(p1),
-                 static_cast<std::uint32_t>(p0 >> 32) ^ x.word[3] ^ k1,
-                 static_cast<std::uint32_t>(p0)}};
+      x = Block{
+          {static_cast<std::uint32_t>(p1 >> 32) ^ x.word[1] ^ k0, static_cast<std::uint32_t>(p1),
+           static_cast<std::uint32_t>(p0 >> 32) ^ x.word[3] ^ k1, static_cast<std::uint32_t>(p0)}};
       k0 += 0x9E3779B9;
       k1 += 0xBB67AE85;
     }

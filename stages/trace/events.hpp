@@ -11,7 +11,8 @@ namespace zerolab {
 enum class Phase { set_up, forward, backward, step, publish, evaluate, generate, save };
 std::string_view name_of(Phase phase);
 
-/// Where an event happened. `t` is in microseconds since the barrier after set-up (negative before).
+/// Where an event happened. `t` is in microseconds since the barrier after set-up (negative
+/// before).
 struct Stamp {
   double t = 0;
   int rank = 0;
