@@ -29,9 +29,9 @@ struct ZeroSettings {
 
 /// Everything that shapes a run beside the model, the data and the seed. Equal on every rank.
 struct Settings {
-  Index micro_batch = 1;               // train_micro_batch_size_per_gpu, sequences
+  Index micro_batch = 1;  // train_micro_batch_size_per_gpu, sequences
   Index gradient_accumulation_steps = 1;
-  double gradient_clipping = 1.0;      // global L2 norm; 0 is off
+  double gradient_clipping = 1.0;  // global L2 norm; 0 is off
   OptimizerSettings optimizer;
   ZeroSettings zero;
 };
