@@ -5,14 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <utility>
 
 #include "stages/base/error.hpp"
 #include "stages/base/json_text.hpp"
 #include "stages/base/nearest.hpp"
+#include "stages/base/read_file.hpp"
 
 namespace zerolab {
 namespace fs = std::filesystem;
@@ -205,13 +204,12 @@ ModelDescription describe_model(const std::string& preset_or_file) {
                 fmt::format("name one of {}, or a JSON file that describes a model",
                             listed(preset_names())));
   }
-  std::ifstream in(preset_or_file, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  if (!in) {
+  const std::optional<std::string> text = read_file(preset_or_file);
+  if (!text) {
     throw Error(Code::model_description, fmt::format("cannot read {}", preset_or_file),
                 "check that the file may be read");
   }
-  return parse_model(text, preset_or_file);
+  return parse_model(*text, preset_or_file);
 }
 
 }  // namespace zerolab

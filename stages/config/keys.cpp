@@ -1,0 +1,168 @@
+#include "stages/config/keys.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <limits>
+
+#include "stages/base/json_text.hpp"
+
+namespace zerolab {
+namespace {
+
+using Json = nlohmann::json;
+using Type = OptimizerSettings::Type;
+
+constexpr double kFloatMost = std::numeric_limits<float>::max();
+constexpr double kSequences = 1e6;  // keeps the product of the batch sizes countable
+constexpr double kElements = 1e18;  // as good as unlimited
+
+std::string_view always_active(const Settings&) { return {}; }
+std::string_view only_adam(const Settings& settings) {
+  return settings.optimizer.type == Type::adam ? "" : "only Adam and AdamW have it";
+}
+std::string_view only_sgd(const Settings& settings) {
+  return settings.optimizer.type == Type::sgd ? "" : "only SGD has it";
+}
+std::string_view only_when_decaying(const Settings& settings) {
+  return settings.optimizer.weight_decay != 0 ? "" : "0 is off";
+}
+std::string_view only_when_clipping(const Settings& settings) {
+  return settings.gradient_clipping != 0 ? "" : "0 is off";
+}
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+std::string optimizer_name(const OptimizerSettings& optimizer) {
+  if (optimizer.type == Type::sgd) return "SGD";
+  return optimizer.adam_w_mode ? "AdamW" : "Adam";
+}
+
+const std::array kKeys{
+    Key{"train_batch_size", Kind::whole, 1, kSequences* kSequences,
+        [](Effective& e, const Json& v) { e.train_batch_size = v.get<Index>(); },
+        [](const Effective& e) { return fmt::to_string(e.train_batch_size); }, always_active},
+    Key{"train_micro_batch_size_per_gpu", Kind::whole, 1, kSequences,
+        [](Effective& e, const Json& v) { e.settings.micro_batch = v.get<Index>(); },
+        [](const Effective& e) { return fmt::to_string(e.settings.micro_batch); }, always_active},
+    Key{"gradient_accumulation_steps", Kind::whole, 1, kSequences,
+        [](Effective& e, const Json& v) {
+          e.settings.gradient_accumulation_steps = v.get<Index>();
+        },
+        [](const Effective& e) { return fmt::to_string(e.settings.gradient_accumulation_steps); },
+        always_active},
+    Key{"gradient_clipping", Kind::number, 0, kFloatMost,
+        [](Effective& e, const Json& v) { e.settings.gradient_clipping = v.get<double>(); },
+        [](const Effective& e) { return fmt::to_string(e.settings.gradient_clipping); },
+        only_when_clipping},
+    Key{"optimizer.type", Kind::text, 0, 0,
+        [](Effective& e, const Json& v) {
+          e.settings.optimizer.type = lower(v.get<std::string>()) == "sgd" ? Type::sgd : Type::adam;
+        },
+        [](const Effective& e) { return optimizer_name(e.settings.optimizer); }, always_active},
+    Key{"optimizer.params.lr", Kind::number, 0, kFloatMost,
+        [](Effective& e, const Json& v) { e.settings.optimizer.learning_rate = v.get<float>(); },
+        [](const Effective& e) { return fmt::to_string(e.settings.optimizer.learning_rate); },
+        always_active},
+    Key{"optimizer.params.betas", Kind::pair, 0, 1,
+        [](Effective& e, const Json& v) {
+          e.settings.optimizer.beta1 = v[0].get<float>();
+          e.settings.optimizer.beta2 = v[1].get<float>();
+        },
+        [](const Effective& e) {
+          return fmt::format("[{}, {}]", e.settings.optimizer.beta1, e.settings.optimizer.beta2);
+        },
+        only_adam},
+    Key{"optimizer.params.eps", Kind::number, 0, kFloatMost,
+        [](Effective& e, const Json& v) { e.settings.optimizer.epsilon = v.get<float>(); },
+        [](const Effective& e) { return fmt::to_string(e.settings.optimizer.epsilon); }, only_adam},
+    Key{"optimizer.params.weight_decay", Kind::number, 0, kFloatMost,
+        [](Effective& e, const Json& v) { e.settings.optimizer.weight_decay = v.get<float>(); },
+        [](const Effective& e) { return fmt::to_string(e.settings.optimizer.weight_decay); },
+        only_when_decaying},
+    Key{"optimizer.params.momentum", Kind::number, 0, 1,
+        [](Effective& e, const Json& v) { e.settings.optimizer.momentum = v.get<float>(); },
+        [](const Effective& e) { return fmt::to_string(e.settings.optimizer.momentum); }, only_sgd},
+    Key{"optimizer.params.adam_w_mode", Kind::boolean, 0, 0,
+        [](Effective& e, const Json& v) { e.settings.optimizer.adam_w_mode = v.get<bool>(); },
+        [](const Effective& e) { return fmt::to_string(e.settings.optimizer.adam_w_mode); },
+        only_adam},
+    Key{"zero_optimization.stage", Kind::whole, 0, 3,
+        [](Effective& e, const Json& v) { e.settings.zero.stage = v.get<int>(); },
+        [](const Effective& e) { return fmt::to_string(e.settings.zero.stage); }, always_active},
+    Key{"zero_optimization.overlap_comm", Kind::boolean, 0, 0,
+        [](Effective& e, const Json& v) { e.settings.zero.overlap_comm = v.get<bool>(); },
+        [](const Effective& e) { return fmt::to_string(e.settings.zero.overlap_comm); },
+        always_active},
+    Key{"zero_optimization.reduce_bucket_size", Kind::whole, 1, kElements,
+        [](Effective& e, const Json& v) { e.settings.zero.reduce_bucket_size = v.get<Index>(); },
+        [](const Effective& e) { return fmt::to_string(e.settings.zero.reduce_bucket_size); },
+        always_active},
+};
+
+std::optional<std::string> check_whole(double least, double most, Json& value) {
+  const double number = value.get<double>();
+  if (number != std::floor(number)) {
+    return fmt::format("is {}; it must be a whole number", value.dump());
+  }
+  if (number < least || number > most) {
+    return fmt::format("is {}; it must be from {:.15g} to {:.15g}", value.dump(), least, most);
+  }
+  if (value.is_number_float()) value = static_cast<Index>(number);
+  return std::nullopt;
+}
+
+// Both in [0, 1), also after rounding to fp32: a beta of 1 never corrects its bias.
+std::optional<std::string> check_betas(const Json& value) {
+  const auto good = [](const Json& beta) {
+    return beta.is_number() && beta.get<double>() >= 0 && beta.get<float>() < 1;
+  };
+  if (value.is_array() && value.size() == 2 && good(value[0]) && good(value[1])) {
+    return std::nullopt;
+  }
+  return fmt::format("is {}; it must be a list of two numbers, each at least 0 and below 1",
+                     value.dump());
+}
+
+}  // namespace
+
+std::span<const Key> keys() { return kKeys; }
+
+std::optional<std::string> check_kind(Kind kind, double least, double most, Json& value) {
+  const auto wrong_type = [&value](std::string_view wanted) {
+    return fmt::format("is {} ({}); it must be {}", value.dump(), type_name(value), wanted);
+  };
+  switch (kind) {
+    case Kind::boolean:
+      if (!value.is_boolean()) return wrong_type("true or false");
+      break;
+    case Kind::whole:
+    case Kind::number:
+      if (value.is_string()) return wrong_type("a number, written without quotes");
+      if (!value.is_number()) {
+        return wrong_type(kind == Kind::whole ? "a whole number" : "a number");
+      }
+      if (kind == Kind::whole) return check_whole(least, most, value);
+      if (value.get<double>() < least || value.get<double>() > most) {
+        return fmt::format("is {}; it must be from {:.6g} to {:.6g}", value.dump(), least, most);
+      }
+      break;
+    case Kind::text:
+      if (!value.is_string()) return wrong_type("a string");
+      break;
+    case Kind::pair:
+      return check_betas(value);
+    case Kind::block:
+      break;
+  }
+  return std::nullopt;
+}
+
+}  // namespace zerolab

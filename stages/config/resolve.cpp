@@ -1,0 +1,244 @@
+#include "stages/config/resolve.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "stages/base/nearest.hpp"
+#include "stages/base/read_file.hpp"
+#include "stages/config/batch_sizes.hpp"
+#include "stages/config/collect.hpp"
+
+namespace zerolab {
+namespace {
+
+using Json = nlohmann::json;
+
+void complain(Collected& all, Code code, const Chosen& chosen, const std::string& why) {
+  all.problems.push_back({code, fmt::format("{}: {} {}", chosen.source, chosen.spelled, why)});
+}
+
+bool same_word(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](char x, char y) { return (x | 0x20) == (y | 0x20); });
+}
+
+// --- what zerolab has not ------------------------------------------------------------------------
+
+bool accepted(const ForeignKey& key, const Json& value) {
+  if (value.is_object() && value.contains("enabled") && value["enabled"] == false) return true;
+  const Json list = Json::parse(key.accepted);
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+std::string_view why_ignored(const ForeignKey& key, int stage) {
+  const bool of_stage_3 = key.path.find(".stage3_") != std::string_view::npos;
+  return of_stage_3 && stage < 3 ? "only stage 3 reads it" : key.reason;
+}
+
+void check_foreign_key(const ForeignKey& key, const Chosen& chosen, int stage, Collected& all) {
+  using Effect = ForeignKey::Effect;
+  if (key.effect == Effect::must_be && !accepted(key, chosen.value)) {
+    complain(all, Code::config_unsupported, chosen,
+             fmt::format("is {}: {}; leave it out (what changes nothing is taken: {})",
+                         chosen.value.dump(), key.reason,
+                         key.accepted.substr(1, key.accepted.size() - 2)));
+  }
+  if (key.effect == Effect::only_speed) {
+    all.warnings.push_back(fmt::format("{}: {} has no effect: {}", chosen.source, chosen.spelled,
+                                       why_ignored(key, stage)));
+  }
+}
+
+SettingRow foreign_row(const ForeignKey& key, const Chosen& chosen, int stage) {
+  return {std::string(key.path),
+          chosen.value.dump(),
+          chosen.origin,
+          chosen.source,
+          false,
+          std::string(why_ignored(key, stage))};
+}
+
+// --- what must fit together ----------------------------------------------------------------------
+
+// True if the type is one that zerolab has.
+bool check_optimizer_type(Collected& all) {
+  const Chosen* type = all.asked_for("optimizer.type");
+  if (type == nullptr) return true;
+  const auto name = type->value.get<std::string>();
+  for (const std::string_view known : {"Adam", "AdamW", "SGD"}) {
+    if (same_word(name, known)) return true;
+  }
+  const std::vector<std::string> elsewhere{
+      "Adagrad",   "Lamb",    "Lion",      "Muon",   "OneBitAdam", "OneBitLamb", "ZeroOneAdam",
+      "FusedAdam", "CPUAdam", "Adafactor", "MuAdam", "MuAdamW",    "MuSGD"};
+  for (const std::string& other : elsewhere) {
+    if (!same_word(name, other)) continue;
+    complain(all, Code::config_unsupported, *type,
+             fmt::format("is {}, which zerolab does not have; take Adam, AdamW or SGD", other));
+    return false;
+  }
+  complain(all, Code::config_value, *type,
+           fmt::format("is {}; it must be Adam, AdamW or SGD{}", type->value.dump(),
+                       did_you_mean(name, {"Adam", "AdamW", "SGD"})));
+  return false;
+}
+
+void check_optimizer_parameters(const Settings& settings, Collected& all) {
+  const Chosen* type = all.asked_for("optimizer.type");
+  const std::string named =
+      type == nullptr ? "optimizer.type is AdamW by default"
+                      : fmt::format("optimizer.type is {}", type->value.get<std::string>());
+  for (const Key& key : keys()) {
+    if (key.path.find("optimizer.params.") != 0) continue;
+    const Chosen* chosen = all.asked_for(key.path);
+    const std::string_view idle = key.idle(settings);
+    if (chosen == nullptr || idle.find("only ") != 0) continue;
+    complain(all, Code::config_contradiction, *chosen,
+             fmt::format("contradicts {}: {}; leave it out, or change the type", named, idle));
+  }
+  const Chosen* mode = all.asked_for("optimizer.params.adam_w_mode");
+  if (type != nullptr && mode != nullptr && mode->value == false &&
+      same_word(type->value.get<std::string>(), "AdamW")) {
+    complain(all, Code::config_contradiction, *mode,
+             "is false, but optimizer.type is AdamW; take the type Adam, or leave it out");
+  }
+}
+
+void check_precision(Collected& all) {
+  const Chosen* fp16 = all.asked_for("fp16.enabled");
+  const Chosen* bf16 = all.asked_for("bf16.enabled");
+  if (fp16 != nullptr && bf16 != nullptr && fp16->value == true && bf16->value == true) {
+    complain(all, Code::config_contradiction, *fp16,
+             "and bf16.enabled are both true; a model has one working precision");
+  }
+}
+
+std::optional<GivenSize> given_size(const Collected& all, std::string_view key) {
+  const Chosen* chosen = all.asked_for(key);
+  if (chosen == nullptr) return std::nullopt;
+  return GivenSize{chosen->value.get<Index>(), chosen->source};
+}
+
+void resolve_batch_sizes(const ResolveInput& input, Collected& all, Effective& effective) {
+  constexpr std::string_view kMicro = "train_micro_batch_size_per_gpu";
+  for (const std::string_view key : {std::string_view("train_batch_size"), kMicro,
+                                     std::string_view("gradient_accumulation_steps")}) {
+    if (all.rejected.count(key) > 0) return;  // already reported; the equation would only confuse
+  }
+  BatchQuestion question{given_size(all, "train_batch_size"),
+                         given_size(all, kMicro),
+                         given_size(all, "gradient_accumulation_steps"),
+                         std::nullopt,
+                         input.world_size,
+                         input.world_size_source};
+  if (const auto found = all.chosen.find(kMicro); found != all.chosen.end()) {
+    question.preset_micro = found->second.value.get<Index>();
+  }
+  const BatchAnswer answer = complete_batch_sizes(question);
+  if (!answer.sizes) {
+    all.problems.push_back({Code::config_contradiction, answer.problem});
+    return;
+  }
+  effective.train_batch_size = answer.sizes->train;
+  effective.settings.micro_batch = answer.sizes->micro;
+  effective.settings.gradient_accumulation_steps = answer.sizes->accumulation;
+  if (question.train && !question.micro) all.chosen.erase(std::string(kMicro));
+}
+
+// --- the rows ------------------------------------------------------------------------------------
+
+SettingRow row(const Key& key, const Effective& effective, const Collected& all) {
+  SettingRow row;
+  row.key = key.path;
+  row.value = key.show(effective);
+  const bool derives_accumulation = all.asked_for("train_batch_size") != nullptr &&
+                                    all.asked_for("train_micro_batch_size_per_gpu") != nullptr;
+  if (const auto found = all.chosen.find(key.path); found != all.chosen.end()) {
+    row.origin = found->second.origin;
+    row.source = found->second.source;
+  } else if (key.path == "zero_optimization.overlap_comm") {
+    row.origin = Origin::derived;
+    row.reason = "true in stage 3 unless given";
+  } else if (key.path == "train_batch_size" || key.path == "train_micro_batch_size_per_gpu" ||
+             (key.path == "gradient_accumulation_steps" && derives_accumulation)) {
+    row.origin = Origin::derived;
+    row.reason = "train = micro x accumulation x ranks";
+  }
+  if (const std::string_view idle = key.idle(effective.settings); !idle.empty()) {
+    row.active = false;
+    row.reason = idle;
+  }
+  return row;
+}
+
+[[noreturn]] void refuse(const std::vector<Problem>& problems) {
+  std::string text = problems.front().text;
+  if (problems.size() > 1) {
+    text = fmt::format("{} mistakes in the configuration", problems.size());
+    for (const Problem& problem : problems) {
+      text += fmt::format("\n  {}: {}", code_name(problem.code), problem.text);
+    }
+  }
+  throw Error(problems.front().code, text, "docs/configuration.md lists every setting");
+}
+
+}  // namespace
+
+std::string_view name_of(Origin origin) {
+  switch (origin) {
+    case Origin::default_value:
+      return "default";
+    case Origin::preset:
+      return "preset";
+    case Origin::config:
+      return "config";
+    case Origin::flag:
+      return "flag";
+    case Origin::derived:
+      return "derived";
+  }
+  return "?";
+}
+
+Json to_json(const SettingRow& row) {
+  return {{"key", row.key},       {"value", row.value},   {"origin", name_of(row.origin)},
+          {"source", row.source}, {"active", row.active}, {"reason", row.reason}};
+}
+
+Effective resolve(const ResolveInput& input) {
+  Collected all = collect(input);
+  Effective effective;
+  const bool known_type = check_optimizer_type(all);
+  for (const Key& key : keys()) {
+    if (const auto found = all.chosen.find(key.path); found != all.chosen.end()) {
+      key.set(effective, found->second.value);
+    }
+  }
+  ZeroSettings& zero = effective.settings.zero;
+  if (all.chosen.count("zero_optimization.overlap_comm") == 0) zero.overlap_comm = zero.stage == 3;
+  resolve_batch_sizes(input, all, effective);
+  if (known_type) check_optimizer_parameters(effective.settings, all);
+  check_precision(all);
+  for (const Key& key : keys()) effective.rows.push_back(row(key, effective, all));
+  for (const ForeignKey& key : foreign_keys()) {
+    const auto found = all.chosen.find(key.path);
+    if (found == all.chosen.end()) continue;
+    check_foreign_key(key, found->second, zero.stage, all);
+    effective.rows.push_back(foreign_row(key, found->second, zero.stage));
+  }
+  if (!all.problems.empty()) refuse(all.problems);
+  effective.warnings = std::move(all.warnings);
+  return effective;
+}
+
+ConfigFile read_config_file(const std::string& path) {
+  const std::optional<std::string> text = read_file(path);
+  if (!text) {
+    throw Error(Code::usage, fmt::format("cannot read the configuration {}", path),
+                "check the path after --config");
+  }
+  return {path, *text};
+}
+
+}  // namespace zerolab
