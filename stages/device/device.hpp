@@ -48,13 +48,14 @@ struct SgdUpdate {
 
 /// The exact sum of squares of fp32 values: for every exponent field the sum of the squared 24-bit
 /// significands, as a 128-bit integer (low, high). The sum does not depend on the order or on how
-/// the values are cut into pieces; design, section 3.
+/// the values are cut into pieces; design, section 3. Exponent field 255 has no significands to
+/// add: its bucket counts infinities (low) and NaNs (high).
 struct SquareSum {
   static constexpr std::size_t kExponents = 256;
   std::array<std::array<std::uint64_t, 2>, kExponents> bucket{};
 
   SquareSum& operator+=(const SquareSum& other);
-  /// The square root, in a decided order; inf or NaN if any value was not finite.
+  /// The square root, in a decided order: NaN if a value was NaN, else infinite if one was.
   double root() const;
 };
 

@@ -1,0 +1,88 @@
+#include "stages/device/cpu/calls.hpp"
+
+namespace zerolab {
+namespace {
+
+// An operand with only the batch dimensions that there are: oneDNN has its fast paths for few.
+// A stride of zero is one matrix that every product of the batch uses.
+onednn::Layout matrix(const Product& product, const Operand& operand, Index rows, Index columns) {
+  dnnl::memory::dims sizes, strides;
+  const auto add = [&](Index size, Index stride) {
+    sizes.push_back(size);
+    strides.push_back(stride);
+  };
+  const auto add_batch = [&](Index count, Index stride) {
+    if (count != 1) add(stride == 0 ? 1 : count, stride == 0 ? rows * columns : stride);
+  };
+  add_batch(product.outer, operand.outer_stride);
+  add_batch(product.inner, operand.inner_stride);
+  add(rows, operand.transposed ? 1 : operand.leading);
+  add(columns, operand.transposed ? operand.leading : 1);
+  return onednn::Layout(sizes, dnnl::memory::data_type::f32, strides);
+}
+
+// One bias for every row of every product.
+onednn::Layout row_vector(const onednn::Layout& like, Index n) {
+  dnnl::memory::dims sizes(like.dims().size(), 1), strides(like.dims().size(), n);
+  sizes.back() = n;
+  strides.back() = 1;
+  return onednn::Layout(sizes, dnnl::memory::data_type::f32, strides);
+}
+
+onednn::Descriptor describe_product(const Product& p, const onednn::Setting& setting) {
+  const onednn::Layout a = matrix(p, p.a, p.m, p.k);
+  const onednn::Layout b = matrix(p, p.b, p.k, p.n);
+  const onednn::Layout c = matrix(p, p.c, p.m, p.n);
+  return p.bias ? onednn::matmul(setting, a, b, row_vector(c, p.n), c)
+                : onednn::matmul(setting, a, b, c);
+}
+
+onednn::Descriptor describe_rows(const RowCall& call, const onednn::Setting& setting) {
+  const onednn::Layout x({call.rows, call.width}, dnnl::memory::data_type::f32,
+                         dnnl::memory::format_tag::ab);
+  constexpr int kAxis = 1;
+  switch (call.operation) {
+    case RowOperation::layer_norm:
+      return onednn::layer_norm(setting, x, call.epsilon);
+    case RowOperation::layer_norm_backward:
+      return onednn::layer_norm_backward(setting, x, call.epsilon);
+    case RowOperation::softmax:
+      return onednn::softmax(setting, x, kAxis);
+    case RowOperation::log_softmax:
+      return onednn::log_softmax(setting, x, kAxis);
+    case RowOperation::logistic:
+      return onednn::eltwise(setting, dnnl::algorithm::eltwise_logistic, x);
+    case RowOperation::exponential:
+      return onednn::eltwise(setting, dnnl::algorithm::eltwise_exp, x);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view name_of(const Call& call) {
+  const auto* rows = std::get_if<RowCall>(&call);
+  if (rows == nullptr) return "matmul";
+  switch (rows->operation) {
+    case RowOperation::layer_norm:
+      return "layer norm";
+    case RowOperation::layer_norm_backward:
+      return "layer norm backward";
+    case RowOperation::softmax:
+      return "softmax";
+    case RowOperation::log_softmax:
+      return "log softmax";
+    case RowOperation::logistic:
+      return "logistic";
+    case RowOperation::exponential:
+      return "exponential";
+  }
+  return "?";
+}
+
+onednn::Descriptor describe(const Call& call, const onednn::Setting& setting) {
+  if (const auto* product = std::get_if<Product>(&call)) return describe_product(*product, setting);
+  return describe_rows(std::get<RowCall>(call), setting);
+}
+
+}  // namespace zerolab

@@ -1,0 +1,73 @@
+#include "stages/device/cpu/primitives.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+
+// From the OpenMP runtime that oneDNN is linked with. It sets a value of the calling thread only.
+extern "C" void omp_set_num_threads(int);
+
+namespace zerolab {
+namespace {
+
+onednn::Setting make_setting() {
+  onednn::Setting setting{dnnl::engine(dnnl::engine::kind::cpu, 0), {}};
+  setting.attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  // Else ONEDNN_DEFAULT_FPMATH_MODE could round operands to bf16.
+  setting.attributes.set_fpmath_mode(dnnl::fpmath_mode::strict);
+  return setting;
+}
+
+}  // namespace
+
+Primitives::Primitives(Ledger& ledger, int threads)
+    : ledger_(ledger), threads_(threads), setting_(make_setting()), stream_(setting_.engine) {}
+
+Primitives::Prepared Primitives::prepare(const Call& call,
+                                         std::initializer_list<Argument> arguments) const {
+  try {
+    const onednn::Descriptor descriptor = describe(call, setting_);
+    const auto layout = [&](int name) {
+      return descriptor.query_md(dnnl::query::exec_arg_md, name);
+    };
+    Prepared prepared{dnnl::primitive(descriptor.get()), {}, 0};
+    for (const Argument& argument : arguments) {
+      prepared.arguments.emplace(
+          argument.name, dnnl::memory(layout(argument.name), setting_.engine, DNNL_MEMORY_NONE));
+    }
+    const onednn::Layout scratchpad = descriptor.scratchpad_desc();
+    prepared.scratchpad_bytes = static_cast<Index>(scratchpad.get_size());
+    if (prepared.scratchpad_bytes > 0) {
+      prepared.arguments.emplace(DNNL_ARG_SCRATCHPAD,
+                                 dnnl::memory(scratchpad, setting_.engine, DNNL_MEMORY_NONE));
+    }
+    return prepared;
+  } catch (const dnnl::error& error) {
+    throw Error(Code::internal,
+                fmt::format("oneDNN {} cannot prepare a {}: {}", onednn::version(), name_of(call),
+                            error.message),
+                "");
+  }
+}
+
+void Primitives::run(const Call& call, std::initializer_list<Argument> arguments) {
+  // Here and not once: the number belongs to the thread, and the primitive is made for it.
+  omp_set_num_threads(threads_);
+  auto found = prepared_.find(call);
+  if (found == prepared_.end()) found = prepared_.emplace(call, prepare(call, arguments)).first;
+  Prepared& prepared = found->second;
+
+  Buffer scratchpad;
+  if (prepared.scratchpad_bytes > 0) {
+    scratchpad = ledger_.allocate(prepared.scratchpad_bytes, Category::workspace,
+                                  std::string(name_of(call)) + " scratchpad");
+    prepared.arguments.at(DNNL_ARG_SCRATCHPAD).set_data_handle(scratchpad.data());
+  }
+  for (const Argument& argument : arguments) {
+    prepared.arguments.at(argument.name).set_data_handle(const_cast<float*>(argument.data));
+  }
+  prepared.primitive.execute(stream_, prepared.arguments);
+  stream_.wait();
+}
+
+}  // namespace zerolab
