@@ -41,6 +41,7 @@ class CpuDevice : public Device {
   void gelu(Index n, const float* x, float* y) override;
   void gelu_backward(Index n, const float* x, const float* dy, float* dx) override;
 
+  void positions(Index rows, Index length, std::int32_t* out) override;
   void embedding(Index count, Index width, const std::int32_t* tokens, const float* table,
                  float* out) override;
   void embedding_backward(Index count, Index width, Index vocabulary, const std::int32_t* tokens,
@@ -51,6 +52,7 @@ class CpuDevice : public Device {
   void cross_entropy_backward(Index rows, Index classes, float factor, const std::int32_t* targets,
                               float* logits) override;
 
+  void upload(void* out, const void* host, Index bytes) override;
   void fill(float* out, Index n, float value) override;
   void copy(float* out, const float* in, Index n) override;
   void add(float* out, const float* in, Index n) override;

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cstring>
+#include <numeric>
 #include <bit>
 #include <cstring>
 
@@ -11,6 +13,16 @@
 // do not depend on how it does that.
 
 namespace zerolab {
+
+void CpuDevice::positions(Index rows, Index length, std::int32_t* out) {
+  for (Index row = 0; row < rows; ++row) {
+    std::iota(out + row * length, out + (row + 1) * length, 0);
+  }
+}
+
+void CpuDevice::upload(void* out, const void* host, Index bytes) {
+  if (bytes > 0) std::memcpy(out, host, static_cast<std::size_t>(bytes));
+}
 
 void CpuDevice::fill(float* out, Index n, float value) { std::fill_n(out, n, value); }
 
