@@ -27,4 +27,14 @@ PeerFailed::PeerFailed(int failed_rank)
             fmt::format("see the message of rank {}", failed_rank)),
       failed_rank_(failed_rank) {}
 
+void meet(Communicator& communicator, std::string why) {
+  Exchange round{.op = Op::barrier, .owner = std::move(why), .sends = {}, .receives = {}};
+  for (int peer = 0; peer < communicator.size(); ++peer) {
+    if (peer == communicator.rank()) continue;
+    round.sends.push_back({peer, {}});
+    round.receives.push_back({peer, {}});
+  }
+  communicator.exchange(round);
+}
+
 }  // namespace zerolab

@@ -74,4 +74,7 @@ class Communicator {
   virtual void acknowledge_failure() = 0;
 };
 
+/// Returns when every rank has called it.
+void meet(Communicator& communicator, std::string why);
+
 }  // namespace zerolab

@@ -14,17 +14,6 @@
 namespace zerolab {
 namespace {
 
-// A rank that leaves early could not answer the failure of a peer.
-void meet_at_the_end(Communicator& communicator) {
-  Exchange round{.op = Op::barrier, .owner = "end of the run", .sends = {}, .receives = {}};
-  for (int peer = 0; peer < communicator.size(); ++peer) {
-    if (peer == communicator.rank()) continue;
-    round.sends.push_back({peer, {}});
-    round.receives.push_back({peer, {}});
-  }
-  communicator.exchange(round);
-}
-
 // What goes wrong while a failure is handled must not hide the failure.
 template <typename Function, typename... Args>
 void attempt(const Function& function, const Args&... args) noexcept {
@@ -56,7 +45,8 @@ std::optional<int> environment_number(const char* name) {
 RankOutcome run_rank(Communicator& communicator, const RankProgram& program) {
   try {
     program.body(communicator);
-    meet_at_the_end(communicator);
+    // A rank that leaves early could not answer the failure of a peer.
+    meet(communicator, "end of the run");
     return {};
   } catch (const PeerFailed& error) {
     attempt(program.on_failure, communicator);

@@ -122,7 +122,9 @@ void Recorder::record(const Event& event) {
     const Stamp stamp{microseconds(now), rank_, seq_, step_, micro_step_, phase_};
     for (const Observer& observer : observers_) observer(stamp, event);
   }
-  if (lines_ != nullptr) write(now, event);
+  const bool about_a_step =
+      std::holds_alternative<StepEvent>(event) || std::holds_alternative<NoteEvent>(event);
+  if (lines_ != nullptr && (about_a_step || !steps_only_)) write(now, event);
   ++seq_;
 }
 

@@ -28,6 +28,9 @@ class Recorder {
 
   void observe(Observer observer) { observers_.push_back(std::move(observer)); }
 
+  /// The stream gets step and note events only; observers still see all.
+  void write_steps_only() { steps_only_ = true; }
+
   /// From now on events carry this position.
   void set_step(Index step, Index micro_step);
   void set_phase(Phase phase) { phase_ = phase; }
@@ -56,6 +59,7 @@ class Recorder {
   std::vector<Observer> observers_;
   Clock::time_point epoch_;
   bool started_ = false;
+  bool steps_only_ = false;
   Index seq_ = 0;
   Index step_ = 0;
   Index micro_step_ = 0;

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "lab/run.hpp"
+
+namespace zerolab {
+
+/// `zerolab train` on one rank: one stage, one run folder.
+void train_command(Communicator& communicator, const Plan& plan);
+
+/// `zerolab compare` on one rank: stages one after another, compare.json and a folder for each.
+/// Throws Error (Code::not_bit_identical) where stages differ and must not.
+void compare_command(Communicator& communicator, const Plan& plan);
+
+}  // namespace zerolab

@@ -1,0 +1,86 @@
+#include "lab/print.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <iostream>
+
+#include "lab/compare_json.hpp"
+#include "lab/compare_table.hpp"
+#include "lab/settings_table.hpp"
+#include "lab/train_table.hpp"
+#include "stages/engine/summary.hpp"
+
+namespace zerolab {
+namespace {
+
+std::string thousands(Index value) {
+  std::string text = fmt::to_string(value);
+  for (auto at = static_cast<Index>(text.size()) - 3; at > 0; at -= 3) {
+    text.insert(static_cast<std::size_t>(at), ",");
+  }
+  return text;
+}
+
+}  // namespace
+
+Printer::Printer(const Communicator& communicator, const RunOptions& options)
+    : speaks_(communicator.rank() == 0),
+      json_(options.json),
+      terminal_(isatty(STDOUT_FILENO) == 1),
+      style_(choose_style(options.plain, terminal_)),
+      ranks_(communicator.size()) {}
+
+void Printer::heading(const Plan& plan, const Effective& effective,
+                      const Communicator& communicator) {
+  if (!speaks_ || json_) return;
+  const Text& text = plan.data->text();
+  fmt::print("model   {}, {} parameters\n", plan.model.name,
+             thousands(parameter_count(plan.model)));
+  fmt::print("text    {}, {} bytes, the last tenth held out\n", text.origin,
+             thousands(text.size()));
+  fmt::print("ranks   {}, {}\n", communicator.size(), communicator.description());
+  if (communicator.size() == 1) fmt::print("note    one rank: nothing to partition\n");
+  if (!text.note.empty()) fmt::print("note    {}\n", text.note);
+  for (const std::string& warning : effective.warnings) fmt::print("warning {}\n", warning);
+  fmt::print("\n{}\n", settings_table(effective.rows, style_));
+  std::fflush(stdout);
+}
+
+std::function<void(Index, const StepResult&, const Ledger&)> Printer::steps(
+    const Training& training) {
+  if (!speaks_ || json_) return {};
+  progress_ = std::make_unique<ProgressLine>(
+      std::cout, terminal_, fmt::format("stage {}", training.settings.zero.stage));
+  const Index tokens = ranks_ * training.settings.micro_batch *
+                       training.settings.gradient_accumulation_steps * training.sequence_length;
+  return [this, tokens, steps = training.steps](Index step, const StepResult& result,
+                                                const Ledger& ledger) {
+    progress_->show({step, steps, result.loss, static_cast<double>(tokens) / result.seconds,
+                     ledger.peak().total()});
+  };
+}
+
+void Printer::end_of_steps() { progress_.reset(); }
+
+void Printer::training(const RankReport& report, const Training& training,
+                       const std::filesystem::path& folder) {
+  if (!speaks_) return;
+  if (json_) {
+    std::cout << summary_json(report, training, ranks_).dump(2) << std::endl;
+    return;
+  }
+  std::cout << train_table(report, training, ranks_, style_) << "\nrun folder: " << folder.string()
+            << std::endl;
+}
+
+void Printer::comparison(const CompareResult& result, const std::filesystem::path& folder) {
+  if (!speaks_) return;
+  if (json_) {
+    std::cout << compare_json(result, judge(result)).dump(2) << std::endl;
+    return;
+  }
+  std::cout << compare_table(result, style_) << "\nrun folder: " << folder.string() << std::endl;
+}
+
+}  // namespace zerolab

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+
+#include "lab/compare_result.hpp"
+#include "lab/progress.hpp"
+#include "lab/run.hpp"
+#include "lab/table.hpp"
+
+namespace zerolab {
+
+/// What a run says on standard output: on rank 0, and with --json nothing but the result.
+class Printer {
+ public:
+  Printer(const Communicator& communicator, const RunOptions& options);
+
+  /// What is about to run, on what, with which settings; notes and warnings.
+  void heading(const Plan& plan, const Effective& effective, const Communicator& communicator);
+
+  /// The progress line of one training; for Training::on_step.
+  std::function<void(Index, const StepResult&, const Ledger&)> steps(const Training& training);
+  /// Takes the progress line away.
+  void end_of_steps();
+
+  void training(const RankReport& report, const Training& training,
+                const std::filesystem::path& folder);
+  void comparison(const CompareResult& result, const std::filesystem::path& folder);
+
+ private:
+  bool speaks_;  // rank 0
+  bool json_;
+  bool terminal_;
+  Style style_;
+  int ranks_;
+  std::unique_ptr<ProgressLine> progress_;
+};
+
+}  // namespace zerolab

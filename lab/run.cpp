@@ -1,0 +1,126 @@
+#include "lab/run.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <utility>
+
+#include "lab/deliberate_mistakes.hpp"
+#include "lab/run_folder.hpp"
+#include "lab/run_json.hpp"
+#include "lab/show.hpp"
+#include "stages/engine/summary.hpp"
+
+namespace zerolab {
+namespace {
+
+constexpr Index kValidationSequences = 32;
+
+std::vector<Given> preset_settings(const ModelDescription& model) {
+  const RunDefaults defaults = run_defaults(model);
+  const std::string source = "preset " + model.name;
+  return {{"train_micro_batch_size_per_gpu", defaults.micro_batch, source},
+          {"optimizer.params.lr", defaults.learning_rate, source},
+          {"zero_optimization.reduce_bucket_size", defaults.reduce_bucket_size, source}};
+}
+
+[[noreturn]] void cannot_write(const std::filesystem::path& file) {
+  throw Error(Code::output_folder, fmt::format("'{}' cannot be written", file.string()),
+              "choose a folder on a disk with space, that you may write to, with --out");
+}
+
+}  // namespace
+
+Plan make_plan(const RunOptions& options, std::string command_line, int ranks) {
+  Plan plan{options, std::move(command_line), ranks, describe_model(options.model), nullptr};
+  Text text = options.data ? load_text(*options.data) : load_default_text();
+  auto data = std::make_shared<ByteData>(std::move(text), options.seed);
+  data->check_fits(plan.model.sequence_length, plan.model.vocab_size);
+  plan.data = std::move(data);
+  return plan;
+}
+
+Effective settings_for(const Plan& plan, std::optional<int> stage) {
+  ResolveInput input;
+  input.preset = preset_settings(plan.model);
+  if (plan.options.config) input.file = read_config_file(*plan.options.config);
+  input.flags = plan.options.settings;
+  if (stage) input.flags.push_back({"zero_optimization.stage", *stage, "--stages"});
+  input.world_size = plan.ranks;
+  input.world_size_source = fmt::format("{} ranks", plan.ranks);
+  return resolve(input);
+}
+
+Training training_for(const Plan& plan, const Effective& effective) {
+  Training training;
+  training.build = [model = plan.model, mistake = plan.options.deliberate_mistake] {
+    std::unique_ptr<Model> built = build_model(model);
+    if (mistake) make_deliberate_mistake(*mistake, *built);
+    return built;
+  };
+  training.sequence_length = plan.model.sequence_length;
+  training.settings = effective.settings;
+  training.seed = plan.options.seed;
+  training.steps = plan.options.steps;
+  training.device_memory = plan.options.device_memory;
+  training.threads = plan.options.threads;
+  training.batches = [data = plan.data](Index step, Index position, Index count, Index length,
+                                        std::int32_t* tokens, std::int32_t* targets) {
+    data->fill_batch(step, position, count, length, tokens, targets);
+  };
+  if (plan.data->validation_sequences(training.sequence_length) > 0) {
+    training.validation = [data = plan.data](Index, Index position, Index count, Index length,
+                                             std::int32_t* tokens, std::int32_t* targets) {
+      data->fill_validation(position, count, length, tokens, targets);
+    };
+    training.validation_sequences = kValidationSequences;
+    training.validate_every = plan.options.validate_every;
+  }
+  return training;
+}
+
+std::unique_ptr<Recorder> recorder_for(const Communicator& communicator, const RunOptions& options,
+                                       const std::filesystem::path& folder) {
+  std::unique_ptr<std::ostream> lines;
+  if (options.log_level != LogLevel::off) {
+    const std::filesystem::path file =
+        folder / fmt::format("rank{}.events.jsonl", communicator.rank());
+    lines = std::make_unique<std::ofstream>(file);
+    if (!*lines) cannot_write(file);
+  }
+  auto recorder = std::make_unique<Recorder>(communicator.rank(), std::move(lines));
+  if (options.log_level == LogLevel::steps) recorder->write_steps_only();
+  if (communicator.rank() == 0) show_events(*recorder, options.show);
+  return recorder;
+}
+
+RankReport run_in_folder(Communicator& communicator, Recorder& recorder, const Plan& plan,
+                         const Effective& effective, Training training,
+                         const std::filesystem::path& folder) {
+  const bool writes = communicator.rank() == 0;
+  if (writes) write_json(folder / "run.json", run_json(plan, effective, training, communicator));
+  RankReport report = train(communicator, recorder, training);
+  recorder.flush();
+  if (writes) {
+    write_json(folder / "summary.json", summary_json(report, training, communicator.size()));
+  }
+  return report;
+}
+
+void prepare_together(Communicator& communicator, const std::filesystem::path& folder,
+                      const std::vector<std::string>& subfolders) {
+  if (communicator.rank() == 0) {
+    prepare_run_folder(folder);
+    for (const std::string& name : subfolders) std::filesystem::create_directory(folder / name);
+  }
+  meet(communicator, "run folder");
+}
+
+void write_json(const std::filesystem::path& file, const nlohmann::ordered_json& json) {
+  std::ofstream out(file);
+  out << json.dump(2) << '\n';
+  out.close();
+  if (!out) cannot_write(file);
+}
+
+}  // namespace zerolab

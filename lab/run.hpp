@@ -1,0 +1,50 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "lab/options.hpp"
+#include "stages/config/resolve.hpp"
+#include "stages/engine/byte_data.hpp"
+#include "stages/engine/training.hpp"
+
+namespace zerolab {
+
+/// What all ranks of a command work from. It is made from the command line alone, so every process
+/// makes the same one; ranks that are threads share it.
+struct Plan {
+  RunOptions options;
+  std::string command_line;
+  int ranks = 1;
+  ModelDescription model;
+  std::shared_ptr<const ByteData> data;
+};
+
+/// Reads what the options name. Throws Error (exit status 2) for anything that cannot be used.
+Plan make_plan(const RunOptions& options, std::string command_line, int ranks);
+
+/// The settings for one stage; `stage` only where the command sets it (compare).
+Effective settings_for(const Plan& plan, std::optional<int> stage);
+
+/// The training that plan and settings describe.
+Training training_for(const Plan& plan, const Effective& effective);
+
+/// Trains on this rank and writes rank<r>.events.jsonl, and on rank 0 run.json and summary.json,
+/// into `folder`, which must be there and empty. `recorder` must be made by recorder_for.
+RankReport run_in_folder(Communicator& communicator, Recorder& recorder, const Plan& plan,
+                         const Effective& effective, Training training,
+                         const std::filesystem::path& folder);
+
+/// Writes events into the folder as the options say, and shows them on rank 0 if asked to.
+std::unique_ptr<Recorder> recorder_for(const Communicator& communicator, const RunOptions& options,
+                                       const std::filesystem::path& folder);
+
+/// Rank 0 makes the run folder (lab/run_folder.hpp) and what is in `subfolders`; the others wait.
+void prepare_together(Communicator& communicator, const std::filesystem::path& folder,
+                      const std::vector<std::string>& subfolders = {});
+
+void write_json(const std::filesystem::path& file, const nlohmann::ordered_json& json);
+
+}  // namespace zerolab

@@ -1,0 +1,73 @@
+#include "lab/run_json.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <ctime>
+
+#include "lab/version.hpp"
+#include "stages/engine/summary.hpp"
+
+namespace zerolab {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+Json parameters_json(const Training& training) {
+  Json list = Json::array();
+  const std::unique_ptr<Model> model = training.build();
+  for (const Parameter& parameter : model->parameters()) {
+    list.push_back({{"id", parameter.id()},
+                    {"name", parameter.name()},
+                    {"shape", parameter.shape()},
+                    {"numel", parameter.numel()}});
+  }
+  return list;
+}
+
+}  // namespace
+
+Json to_json(const ModelDescription& model) {
+  Json json{{"name", model.name},
+            {"type", name_of(model.type)},
+            {"vocab_size", model.vocab_size},
+            {"sequence_length", model.sequence_length}};
+  if (model.type == ModelDescription::Type::transformer) {
+    json["num_layers"] = model.num_layers;
+    json["num_heads"] = model.num_heads;
+    json["hidden_size"] = model.hidden_size;
+  } else {
+    json["embedding_size"] = model.embedding_size;
+    json["hidden_sizes"] = model.hidden_sizes;
+  }
+  return json;
+}
+
+Json run_json(const Plan& plan, const Effective& effective, const Training& training,
+              const Communicator& communicator) {
+  Json settings = Json::array();
+  for (const SettingRow& row : effective.rows) settings.push_back(Json(to_json(row)));
+  const Text& text = plan.data->text();
+  return {{"zerolab", kVersion},
+          {"command", plan.command_line},
+          {"started", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
+          {"stage", training.settings.zero.stage},
+          {"world_size", communicator.size()},
+          {"transport", communicator.description()},
+          {"threads_per_rank", training.threads},
+          {"device_memory", training.device_memory == Ledger::kUnlimited
+                                ? Json(nullptr)
+                                : Json(training.device_memory)},
+          {"seed", training.seed},
+          {"steps", training.steps},
+          {"model", to_json(plan.model)},
+          {"data",
+           {{"origin", text.origin}, {"bytes", text.size()}, {"xxh64", hash_text(text.hash)}}},
+          {"settings", settings},
+          {"warnings", effective.warnings},
+          {"parameters", parameters_json(training)},
+          {"state_machine", state_machine_json()}};
+}
+
+}  // namespace zerolab

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "lab/options.hpp"
+#include "stages/trace/recorder.hpp"
+
+namespace zerolab {
+
+/// Prints the events of this recorder that --show asks for, one readable line each, as they happen.
+void show_events(Recorder& recorder, const Shown& shown);
+
+}  // namespace zerolab

@@ -1,0 +1,77 @@
+#include "lab/train_table.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <set>
+
+#include "stages/engine/summary.hpp"
+
+namespace zerolab {
+namespace {
+
+using Align = Table::Align;
+
+constexpr std::size_t kStepsShown = 8;
+
+// Some steps, evenly spaced, the first and the last among them.
+std::set<std::size_t> chosen_steps(std::size_t count) {
+  std::set<std::size_t> chosen;
+  for (std::size_t i = 0; i < kStepsShown && count > 0; ++i) {
+    chosen.insert(i * (count - 1) / (kStepsShown - 1));
+  }
+  return chosen;
+}
+
+std::string steps_table(const RankReport& report, Style style) {
+  Table table{{{"step"}, {"loss"}, {"gradient norm"}, {"parameter hash"}, {"time"}}, {}};
+  for (const std::size_t i : chosen_steps(report.steps.size())) {
+    const StepResult& step = report.steps[i];
+    table.rows.push_back({fmt::to_string(i + 1), fmt::format("{:.6f}", step.loss),
+                          fmt::format("{:.6f}", step.grad_norm), hash_text(step.hash),
+                          human_seconds(step.seconds)});
+  }
+  return draw_table(table, style);
+}
+
+std::string memory_table(const MemoryUse& memory, Style style) {
+  Table table{{{"device memory of rank 0", Align::left},
+               {"between steps"},
+               {"at the peak"},
+               {"at most"}},
+              {}};
+  const auto cell = [](Index bytes) { return bytes == 0 ? std::string("-") : human_bytes(bytes); };
+  for (std::size_t c = 0; c < kCategories; ++c) {
+    const auto category = static_cast<Category>(c);
+    if (memory.category_peak[category] == 0) continue;
+    table.rows.push_back({std::string(name_of(category)), cell(memory.steady[category]),
+                          cell(memory.peak[category]), cell(memory.category_peak[category])});
+  }
+  table.rows.push_back(
+      {"total", cell(memory.steady.total()), cell(memory.peak.total()), std::string()});
+  return draw_table(table, style);
+}
+
+std::string traffic_table(const RankReport& report, Style style) {
+  Table table{{{"collectives of rank 0", Align::left}, {"calls"}, {"elements"}, {"sent"}}, {}};
+  for (const auto& [op, traffic] : report.traffic) {
+    table.rows.push_back({std::string(name_of(op)), fmt::to_string(traffic.calls),
+                          fmt::to_string(traffic.elements), human_bytes(traffic.bytes_sent)});
+  }
+  return draw_table(table, style);
+}
+
+}  // namespace
+
+std::string train_table(const RankReport& report, const Training& training, int ranks,
+                        Style style) {
+  std::string text = steps_table(report, style) + "\n" + memory_table(report.memory[0], style) +
+                     "\n" + traffic_table(report, style) + "\n";
+  for (const ValidationResult& result : report.validation) {
+    text += fmt::format(" held-out loss after step {}: {:.4f} nats per byte\n", result.step,
+                        result.loss);
+  }
+  return text + fmt::format(" {:.0f} tokens/s\n", tokens_per_second(report, training, ranks));
+}
+
+}  // namespace zerolab
