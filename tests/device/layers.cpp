@@ -147,8 +147,9 @@ TEST_CASE("cross entropy leaves log-probabilities and returns their sum") {
       const Doubles want = log_softmax(classes, widened(logits));
       const double loss = cross_entropy(classes, targets, widened(logits));
       const double got = bench.device.cross_entropy(rows, classes, targets.data(), logits.data());
-      // Logs of sums of `classes` terms; values up to 32.
-      const double allowed = kRounding * static_cast<double>(classes + 64);
+      // Two subtractions with results up to 32 and a sum of `classes` terms; oneDNN promises
+      // nothing for its exp and log, together 100 roundings with SSE4.1 at worst, as measured.
+      const double allowed = kRounding * static_cast<double>(classes + 32 + 100);
       INFO("rows " << rows << " classes " << classes);
       CHECK(worst_error(logits, want, allowed) <= 1);
       CHECK(std::abs(got - loss) <= allowed * static_cast<double>(rows));

@@ -21,10 +21,12 @@ onednn::Layout matrix(const Product& product, const Operand& operand, Index rows
   return onednn::Layout(sizes, dnnl::memory::data_type::f32, strides);
 }
 
-// One bias for every row of every product.
-onednn::Layout row_vector(const onednn::Layout& like, Index n) {
-  dnnl::memory::dims sizes(like.dims().size(), 1), strides(like.dims().size(), n);
-  sizes.back() = n;
+// One bias for every row of every product: sizes of 1 in front of n.
+onednn::Layout bias_row(const Product& product) {
+  const std::size_t dimensions =
+      2U + (product.outer != 1 ? 1U : 0U) + (product.inner != 1 ? 1U : 0U);
+  dnnl::memory::dims sizes(dimensions, 1), strides(dimensions, product.n);
+  sizes.back() = product.n;
   strides.back() = 1;
   return onednn::Layout(sizes, dnnl::memory::data_type::f32, strides);
 }
@@ -33,8 +35,7 @@ onednn::Descriptor describe_product(const Product& p, const onednn::Setting& set
   const onednn::Layout a = matrix(p, p.a, p.m, p.k);
   const onednn::Layout b = matrix(p, p.b, p.k, p.n);
   const onednn::Layout c = matrix(p, p.c, p.m, p.n);
-  return p.bias ? onednn::matmul(setting, a, b, row_vector(c, p.n), c)
-                : onednn::matmul(setting, a, b, c);
+  return p.bias ? onednn::matmul(setting, a, b, bias_row(p), c) : onednn::matmul(setting, a, b, c);
 }
 
 onednn::Descriptor describe_rows(const RowCall& call, const onednn::Setting& setting) {
