@@ -174,8 +174,10 @@ std::string Ledger::advice(const Block& wanted) const {
   for (const auto& [setting, bytes] : scaling) {
     if (setting->value <= 0 || bytes == 0) continue;
     const Index fixed = needed - bytes;
-    const auto per_unit = static_cast<double>(bytes) / static_cast<double>(setting->value);
-    const auto fits = static_cast<Index>(static_cast<double>(budget_ - fixed) / per_unit);
+    // Multiplied first, in 64 bits of mantissa: dividing first would be one too low at times.
+    const auto fits = static_cast<Index>(static_cast<long double>(budget_ - fixed) *
+                                         static_cast<long double>(setting->value) /
+                                         static_cast<long double>(bytes));
     if (fits >= setting->least) {
       lines[setting->name] = fmt::format("{} {} would have fitted (it is {})", setting->name,
                                          std::min(fits, setting->value - 1), setting->value);

@@ -145,21 +145,20 @@ TEST_CASE("an out-of-memory report says who wanted what, when, and who holds the
 
 TEST_CASE("the advised value of a setting fits, and one more does not", "[memory]") {
   // Sizes that are not a whole number of bytes for each unit of the setting, as with padding.
-  for (const Index value : {3, 7, 48, 49, 1000, 999983}) {
-    for (const Index room : {1, 10, 48, 100, 4000, 123457}) {
-      const auto bytes_at = [value](Index v) { return (5 * value + 2) * v / value; };
-      if (bytes_at(value) <= room) continue;
-      const Index fixed = 50;
-      Books books(fixed + room);
-      const Setting bucket{"reduce_bucket_size", value};
-      const Buffer rest = books.ledger.allocate(fixed, Category::parameters, "weights");
-      const std::string advice = refused(books.ledger, bytes_at(value), &bucket).way_out();
-      Index fits = 0;
-      while (bytes_at(fits + 1) <= room) ++fits;
-      const std::string line =
-          fmt::format("reduce_bucket_size {} would have fitted (it is {})", fits, value);
-      INFO(advice << " for " << line);
-      CHECK(has(advice, line) == (fits >= 1));
+  for (const Index value : {3, 7, 14, 48, 49, 1000, 999983}) {
+    for (const Index room : {1, 9, 10, 48, 100, 4000, 123457}) {
+      for (const Index bytes : {value, value + 4, 5 * value, 5 * value + 2, 3 * value - 1}) {
+        if (bytes <= room) continue;
+        const Index fixed = 50;
+        Books books(fixed + room);
+        const Setting bucket{"reduce_bucket_size", value};
+        const Buffer rest = books.ledger.allocate(fixed, Category::parameters, "weights");
+        const std::string advice = refused(books.ledger, bytes, &bucket).way_out();
+        const Index fits = room * value / bytes;
+        INFO(advice << "; it should be " << fits);
+        CHECK(has(advice, fmt::format("reduce_bucket_size {} would", fits)) == (fits >= 1));
+        CHECK(has(advice, "reduce_bucket_size") == (fits >= 1));
+      }
     }
   }
 }

@@ -41,7 +41,7 @@ class Pause {
   }
 
  private:
-  static constexpr int kYields = 200;
+  static constexpr int kYields = 5;
   static constexpr microseconds kSleep{20};
   int polls_ = 0;
 };
