@@ -1,6 +1,7 @@
 #include "lab/table.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
