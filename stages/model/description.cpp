@@ -1,6 +1,7 @@
 #include "stages/model/description.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

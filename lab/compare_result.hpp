@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "stages/base/types.hpp"
+#include "stages/memory/ledger.hpp"
+
+namespace zerolab {
+
+/// What one stage did, one entry per step where it is a list. Memory is that of rank 0.
+struct StageResult {
+  int stage = 0;
+  std::vector<double> loss, grad_norm;
+  std::vector<std::uint64_t> param_hash;
+  std::vector<double> step_seconds;
+  Usage peak;                               // at the moment of the highest total
+  Usage category_peak;                      // of each category by itself
+  Usage steady;                             // at a step boundary
+  std::map<std::string, Index> bytes_sent;  // by rank 0 over all steps, by operation
+  double tokens_per_second = 0;             // of all ranks together
+};
+
+struct CompareResult {
+  std::string model;
+  Index parameters = 0;
+  int world_size = 1;
+  std::string transport;  // "threads", "mpi (MPICH 4.0.2)"
+  Index gradient_accumulation_steps = 1;
+  std::vector<StageResult> stages;
+};
+
+/// Whether the stages did the same arithmetic.
+struct Verdict {
+  bool bit_identical = true;
+  bool promised = true;          // with accumulation the order of addition truly differs
+  Index max_ulp = 0;             // largest distance between two losses of one step, of doubles
+  std::string first_difference;  // "step 3: the loss of stage 2 is ..., of stage 0 ..."
+};
+Verdict judge(const CompareResult& result);
+
+}  // namespace zerolab

@@ -1,0 +1,144 @@
+#include "lab/compare_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace zerolab {
+namespace {
+
+struct Shade {
+  Category category;
+  std::string_view label, unicode, ascii;
+};
+constexpr std::array kShades{
+    Shade{Category::parameters, "parameters", "█", "P"},
+    Shade{Category::gradients, "gradients", "▓", "G"},
+    Shade{Category::optimizer, "optimizer", "▒", "O"},
+    Shade{Category::activations, "activations", "░", "a"},
+    Shade{Category::gather_buffers, "gather", "◆", "g"},
+    Shade{Category::reduce_buffers, "reduce", "◇", "r"},
+    Shade{Category::workspace, "workspace", "·", "w"},
+};
+
+std::string with_commas(Index count) {
+  std::string digits = fmt::to_string(count);
+  for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
+  return digits;
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// What belongs to training; norm, loss, hash and checks travel under `control`.
+Index sent_per_step(const StageResult& stage) {
+  Index sum = 0;
+  for (const auto& [operation, bytes] : stage.bytes_sent) {
+    if (operation != "control") sum += bytes;
+  }
+  return stage.loss.empty() ? 0 : sum / static_cast<Index>(stage.loss.size());
+}
+
+std::string first_and_last(const std::vector<double>& loss, Style style) {
+  if (loss.empty()) return "";
+  const auto digits = [](double value) { return value < 10 ? 4 : 3; };
+  return fmt::format("{:.{}f} {} {:.{}f}", loss.front(), digits(loss.front()),
+                     style == Style::unicode ? "→" : "->", loss.back(), digits(loss.back()));
+}
+
+std::vector<std::string> row(const StageResult& stage, Style style) {
+  const auto bytes = [&](Category category) {
+    const Index held = stage.category_peak[category];
+    return held == 0 ? std::string("-") : human_bytes(held);
+  };
+  return {fmt::to_string(stage.stage),
+          first_and_last(stage.loss, style),
+          bytes(Category::parameters),
+          bytes(Category::gradients),
+          bytes(Category::optimizer),
+          bytes(Category::activations),
+          bytes(Category::gather_buffers),
+          bytes(Category::reduce_buffers),
+          human_bytes(stage.peak.total()),
+          human_bytes(sent_per_step(stage)),
+          human_seconds(median(stage.step_seconds))};
+}
+
+// One bar per stage, all on one scale.
+std::string bars(const CompareResult& result, Style style) {
+  constexpr double kWidth = 84;
+  Index longest = 1;
+  for (const StageResult& stage : result.stages) longest = std::max(longest, stage.peak.total());
+  std::string text = " peak of rank 0:";
+  for (const Shade& shade : kShades) {
+    const bool shown =
+        std::any_of(result.stages.begin(), result.stages.end(),
+                    [&](const StageResult& stage) { return stage.peak[shade.category] > 0; });
+    if (!shown) continue;
+    text +=
+        fmt::format(" {} {}", style == Style::unicode ? shade.unicode : shade.ascii, shade.label);
+  }
+  text += '\n';
+  for (const StageResult& stage : result.stages) {
+    text += fmt::format(" stage {} ", stage.stage);
+    Index before = 0;
+    const auto column = [&](Index bytes) {
+      return static_cast<Index>(static_cast<double>(bytes) / static_cast<double>(longest) * kWidth +
+                                0.5);
+    };
+    for (const Shade& shade : kShades) {
+      const Index after = before + stage.peak[shade.category];
+      for (Index i = column(before); i < column(after); ++i) {
+        text += style == Style::unicode ? shade.unicode : shade.ascii;
+      }
+      before = after;
+    }
+    text += fmt::format(" {}\n", human_bytes(stage.peak.total()));
+  }
+  return text;
+}
+
+std::string verdict_line(const CompareResult& result) {
+  const Verdict verdict = judge(result);
+  if (result.stages.size() < 2) return "";
+  const std::size_t steps = result.stages.front().loss.size();
+  if (verdict.bit_identical) {
+    return fmt::format(
+        " bit-identical: yes (loss, gradient norm, parameter hash at all {} steps)\n", steps);
+  }
+  const std::string_view promise =
+      verdict.promised ? ""
+                       : ", nor promised: with gradient accumulation the order of addition differs";
+  return fmt::format(" bit-identical: no{}\n   first at {}\n   losses differ by at most {} ulp\n",
+                     promise, verdict.first_difference, verdict.max_ulp);
+}
+
+}  // namespace
+
+std::string compare_table(const CompareResult& result, Style style) {
+  using Align = Table::Align;
+  const std::string arrow = style == Style::unicode ? "→" : "->";
+  Table table;
+  table.gap = 1;
+  table.columns = {
+      {"stage", Align::right},           {"loss\nfirst " + arrow + " last", Align::left},
+      {"parameters", Align::right},      {"gradients", Align::right},
+      {"optimizer", Align::right},       {"activations", Align::right},
+      {"gather\nbuffers", Align::right}, {"reduce\nbuffers", Align::right},
+      {"\npeak", Align::right},          {"sent\nper step", Align::right},
+      {"step\ntime", Align::right}};
+  for (const StageResult& stage : result.stages) table.rows.push_back(row(stage, style));
+  const std::string title = fmt::format(
+      " {}, {} parameters, {} rank{} ({}); memory of rank 0, each column at its own peak",
+      result.model, with_commas(result.parameters), result.world_size,
+      result.world_size == 1 ? "" : "s", result.transport);
+  return fmt::format("\n{}\n\n{}\n{}\n{}", title, draw_table(table, style), bars(result, style),
+                     verdict_line(result));
+}
+
+}  // namespace zerolab

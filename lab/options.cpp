@@ -1,0 +1,294 @@
+#include "lab/options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <CLI/CLI.hpp>
+#include <sstream>
+
+#include "lab/byte_size.hpp"
+#include "stages/base/error.hpp"
+#include "stages/base/nearest.hpp"
+
+namespace zerolab {
+namespace {
+
+constexpr std::string_view kAbout =
+    "zerolab trains one model with ZeRO stage 0, 1, 2 or 3 and tells everything it does.";
+
+constexpr std::string_view kFooter = R"(Examples:
+  zerolab compare -n 4                            four ranks as threads, all four stages
+  mpirun -n 4 zerolab compare                     the same as four processes
+  zerolab train --stage 3 --show transitions      watch parameters come and go
+  zerolab train --stage 2 --config ds_config.json a DeepSpeed configuration
+  zerolab train --stage 0 --device-memory 4MiB    what does not fit, and why
+
+Exit codes:
+  0 done     2 usage or configuration     4 parameter state     7 communication
+  1 internal 3 out of memory              5 numerics
+docs/errors.md explains each error code, docs/configuration.md each setting.)";
+
+// What CLI11 fills in; texts become values afterwards, where our own messages are better.
+struct Raw {
+  RunOptions options;
+  std::string micro_batch, accumulation, learning_rate, bucket, stage, memory;
+  std::string data, config, mistake, log_level = "events";
+  std::vector<std::string> show;
+  bool overlap = false, no_overlap = false;
+  int ranks = 0;
+};
+
+// CLI11 prints options by group; those added since the last call get this one.
+void name_group(CLI::App& app, const std::string& name) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_group() == "Options" && option != app.get_help_ptr()) option->group(name);
+  }
+}
+
+CLI::Validator whole_number(Index least, Index most) {
+  return CLI::Validator(
+      [least, most](std::string& text) -> std::string {
+        const bool digits = !text.empty() && text.size() < 19 &&
+                            text.find_first_not_of("0123456789") == std::string::npos;
+        if (digits && std::stoll(text) >= least && std::stoll(text) <= most) return {};
+        return fmt::format("{} is not a whole number from {} to {}", text, least, most);
+      },
+      "", "");
+}
+
+void add_what_to_train(CLI::App& app, Raw& raw) {
+  RunOptions& options = raw.options;
+  app.add_option("--model", options.model,
+                 "mlp-small, gpt-nano, gpt-mini, gpt2, or a JSON file that describes a model")
+      ->type_name("NAME")
+      ->capture_default_str();
+  app.add_option("--data", raw.data, "What to learn from [the licence texts of the system]")
+      ->type_name("FILE|FOLDER");
+  app.add_option("--steps", options.steps, "Optimizer steps")
+      ->check(whole_number(1, 1'000'000'000))
+      ->type_name("COUNT")
+      ->capture_default_str();
+  app.add_option("--seed", options.seed, "Of initial weights and batches")
+      ->check(whole_number(0, 999'999'999'999'999'999))
+      ->type_name("NUMBER")
+      ->capture_default_str();
+  app.add_option("--validate-every", options.validate_every,
+                 "Steps between validations; 0: after the last step only")
+      ->check(whole_number(0, 1'000'000'000))
+      ->type_name("STEPS")
+      ->capture_default_str();
+  name_group(app, "What to train");
+}
+
+void add_settings(CLI::App& app, Raw& raw) {
+  app.add_option("--config,--deepspeed_config", raw.config, "DeepSpeed-style settings, JSON")
+      ->type_name("FILE");
+  if (raw.options.command == Command::train) {
+    app.add_option("--stage", raw.stage,
+                   "What is sharded: 0 nothing, 1 optimizer states, 2 gradients too, 3 parameters "
+                   "too [0]")
+        ->type_name("K");
+  } else {
+    app.add_option("--stages", raw.options.stages, "The stages to compare")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->check(whole_number(0, 3))
+        ->type_name("K,K...")
+        ->default_str("0,1,2,3");
+  }
+  app.add_option("--micro-batch", raw.micro_batch, "Sequences per rank and micro-step")
+      ->type_name("COUNT");
+  app.add_option("--gradient-accumulation-steps", raw.accumulation,
+                 "Micro-steps per optimizer step")
+      ->type_name("COUNT");
+  app.add_option("--learning-rate", raw.learning_rate, "Of the optimizer")->type_name("NUMBER");
+  app.add_option("--reduce-bucket-size", raw.bucket, "Elements per gradient bucket")
+      ->type_name("COUNT");
+  app.add_flag("--overlap-comm", raw.overlap, "Reduce gradients while backward goes on");
+  app.add_flag("--no-overlap-comm", raw.no_overlap, "Do not");
+  name_group(app, "Settings (a flag beats the file, the file the model's preset)");
+}
+
+void add_where_it_runs(CLI::App& app, Raw& raw) {
+  app.add_option(
+         "-n,--ranks", raw.ranks,
+         fmt::format("Ranks, as threads of this process; not under mpirun [{}]", kDefaultRanks))
+      ->check(whole_number(1, 1024))
+      ->type_name("N");
+  app.add_option("--threads", raw.options.threads, "Threads of each rank")
+      ->check(whole_number(1, 1024))
+      ->type_name("COUNT")
+      ->capture_default_str();
+  app.add_option("--device-memory", raw.memory,
+                 "Budget of each rank, as 64MiB or 1GB; going over it is an error [unlimited]")
+      ->type_name("SIZE");
+  name_group(app, "Where it runs");
+}
+
+void add_what_it_tells(CLI::App& app, Raw& raw) {
+  RunOptions& options = raw.options;
+  app.add_option("--out", options.out,
+                 "The run folder; replaces an earlier run in it, and nothing else")
+      ->type_name("FOLDER")
+      ->capture_default_str();
+  app.add_option("--log-level", raw.log_level, "off, steps, or events")
+      ->check(CLI::IsMember({"off", "steps", "events"}).description(""))
+      ->type_name("LEVEL")
+      ->capture_default_str();
+  app.add_option("--show", raw.show,
+                 "Print transitions, comm, memory (comma between) as they happen")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember({"transitions", "comm", "memory"}).description(""))
+      ->type_name("WHAT");
+  app.add_flag("--json", options.json, "Print the result as JSON, and nothing else");
+  app.add_flag("--plain", options.plain, "Print tables in ASCII");
+  app.add_option("--break", raw.mistake,
+                 "See a deliberate mistake caught: unregistered-head does not tell stage 3 that "
+                 "the head uses the embedding")
+      ->check(CLI::IsMember({"unregistered-head"}).description(""))
+      ->type_name("MISTAKE");
+  name_group(app, "What it tells");
+}
+
+// A number as JSON would read it; anything else stays a text, which a number setting then refuses.
+nlohmann::json as_setting(const std::string& text) {
+  nlohmann::json value = nlohmann::json::parse(text, nullptr, false);
+  return value.is_number() ? value : nlohmann::json(text);
+}
+
+std::vector<Given> settings_of(const Raw& raw) {
+  struct Flag {
+    const std::string& text;
+    std::string_view key, flag;
+  };
+  std::vector<Given> given;
+  for (const auto& [text, key, flag] :
+       {Flag{raw.stage, "zero_optimization.stage", "--stage"},
+        Flag{raw.micro_batch, "train_micro_batch_size_per_gpu", "--micro-batch"},
+        Flag{raw.accumulation, "gradient_accumulation_steps", "--gradient-accumulation-steps"},
+        Flag{raw.learning_rate, "optimizer.params.lr", "--learning-rate"},
+        Flag{raw.bucket, "zero_optimization.reduce_bucket_size", "--reduce-bucket-size"}}) {
+    if (!text.empty()) given.push_back({std::string(key), as_setting(text), std::string(flag)});
+  }
+  if (raw.overlap || raw.no_overlap) {
+    given.push_back({"zero_optimization.overlap_comm", raw.overlap,
+                     raw.overlap ? "--overlap-comm" : "--no-overlap-comm"});
+  }
+  return given;
+}
+
+[[noreturn]] void refuse(const std::string& what, const std::string& way_out) {
+  throw Error(Code::usage, what, way_out);
+}
+
+void refuse_repeated_stages(const std::vector<int>& stages) {
+  for (const int stage : stages) {
+    if (std::count(stages.begin(), stages.end(), stage) > 1) {
+      refuse(fmt::format("--stages names stage {} twice", stage), "name each stage once");
+    }
+  }
+}
+
+RunOptions finish(Raw& raw, bool under_mpirun) {
+  RunOptions& options = raw.options;
+  if (raw.ranks > 0) {
+    if (under_mpirun) {
+      refuse(
+          fmt::format("-n {} under mpirun: mpirun has decided how many ranks there are", raw.ranks),
+          "leave -n out, or start without mpirun to run the ranks as threads");
+    }
+    options.ranks = raw.ranks;
+  }
+  refuse_repeated_stages(options.stages);
+  if (raw.overlap && raw.no_overlap) {
+    refuse("--overlap-comm contradicts --no-overlap-comm", "leave one of them out");
+  }
+  options.settings = settings_of(raw);
+  if (!raw.data.empty()) options.data = raw.data;
+  if (!raw.config.empty()) options.config = raw.config;
+  if (!raw.mistake.empty()) options.deliberate_mistake = raw.mistake;
+  if (!raw.memory.empty()) options.device_memory = parse_byte_size(raw.memory, "--device-memory");
+  options.log_level = raw.log_level == "off"     ? LogLevel::off
+                      : raw.log_level == "steps" ? LogLevel::steps
+                                                 : LogLevel::events;
+  for (const std::string& what : raw.show) {
+    options.show.transitions |= what == "transitions";
+    options.show.comm |= what == "comm";
+    options.show.memory |= what == "memory";
+  }
+  return options;
+}
+
+std::vector<std::string> flags_of(const CLI::App& app) {
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) flags.push_back("-" + name);
+  }
+  return flags;
+}
+
+void refuse_unknown(const CLI::App& command) {
+  const std::vector<std::string> left = command.remaining();
+  if (left.empty()) return;
+  const std::string flag = left.front().substr(0, left.front().find('='));
+  refuse(fmt::format("{} {} is not known{}", command.get_name(), flag,
+                     did_you_mean(flag, flags_of(command))),
+         fmt::format("zerolab {} --help lists every flag", command.get_name()));
+}
+
+}  // namespace
+
+Invocation parse_command_line(const std::vector<std::string>& arguments, bool under_mpirun) {
+  const std::vector<std::string> names{"train", "compare", "doctor"};
+  if (!arguments.empty() && arguments[0].rfind('-', 0) != 0 &&
+      std::find(names.begin(), names.end(), arguments[0]) == names.end()) {
+    refuse(fmt::format("{} is not a subcommand{}", arguments[0], did_you_mean(arguments[0], names)),
+           "zerolab --help lists them: train, compare, doctor");
+  }
+
+  CLI::App app{std::string(kAbout), "zerolab"};
+  app.set_version_flag("--version", "zerolab " ZEROLAB_VERSION);
+  app.require_subcommand(1);
+  app.footer(std::string(kFooter));
+  app.get_formatter()->column_width(38);
+  app.get_formatter()->label("OPTIONS", "FLAGS");
+
+  Raw train, compare, doctor;
+  train.options.command = Command::train;
+  train.options.out = "runs/train";
+  compare.options.command = Command::compare;
+  compare.options.out = "runs/compare";
+  doctor.options.command = Command::doctor;
+  CLI::App* train_app = app.add_subcommand("train", "Train a model with one stage");
+  CLI::App* compare_app =
+      app.add_subcommand("compare", "Train with several stages side by side and check the bits");
+  CLI::App* doctor_app = app.add_subcommand("doctor", "Say what this machine can do");
+  for (const auto& [subcommand, raw] :
+       {std::pair{train_app, &train}, std::pair{compare_app, &compare}}) {
+    add_what_to_train(*subcommand, *raw);
+    add_settings(*subcommand, *raw);
+    add_where_it_runs(*subcommand, *raw);
+    add_what_it_tells(*subcommand, *raw);
+    subcommand->footer(std::string(kFooter));
+  }
+  doctor_app->add_flag("--plain", doctor.options.plain, "Print in ASCII");
+  for (CLI::App* subcommand : {train_app, compare_app, doctor_app}) subcommand->allow_extras();
+
+  try {
+    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+    app.parse(std::move(reversed));
+  } catch (const CLI::ParseError& error) {
+    std::ostringstream out, err;
+    if (app.exit(error, out, err) == 0) return {{}, out.str()};
+    for (const CLI::App* subcommand : app.get_subcommands()) refuse_unknown(*subcommand);
+    refuse(error.what(), "zerolab --help, or zerolab <subcommand> --help");
+  }
+  CLI::App* chosen = app.get_subcommands().front();
+  refuse_unknown(*chosen);
+  Raw& raw = chosen == train_app ? train : chosen == compare_app ? compare : doctor;
+  return {finish(raw, under_mpirun), std::nullopt};
+}
+
+}  // namespace zerolab

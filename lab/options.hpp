@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stages/config/resolve.hpp"
+#include "stages/memory/ledger.hpp"
+
+namespace zerolab {
+
+enum class Command { train, compare, doctor };
+enum class LogLevel { off, steps, events };
+
+/// What --show prints while a run goes on.
+struct Shown {
+  bool transitions = false, comm = false, memory = false;
+};
+
+/// The command line, as plain values. What also stands in a configuration is in `settings`.
+struct RunOptions {
+  Command command = Command::train;
+
+  std::string model = "gpt-nano";       // preset or file
+  std::optional<std::string> data;      // file or folder; the default text if not given
+  std::optional<std::string> config;    // DeepSpeed-style JSON file
+  std::vector<Given> settings;          // flags that are settings, for ResolveInput::flags
+  std::vector<int> stages{0, 1, 2, 3};  // compare only: train's stage is a setting
+  Index steps = 30;
+  std::uint64_t seed = 1;
+  Index validate_every = 0;  // 0: after the last step only
+
+  std::optional<int> ranks;                  // -n; under mpirun never given
+  int threads = 1;                           // per rank
+  Index device_memory = Ledger::kUnlimited;  // bytes per rank
+
+  std::string out;  // the run folder
+  LogLevel log_level = LogLevel::events;
+  Shown show;
+  bool json = false;   // the result as JSON on standard output, and nothing else there
+  bool plain = false;  // ASCII tables
+
+  std::optional<std::string> deliberate_mistake;  // --break
+};
+
+/// How many ranks run as threads when neither -n nor mpirun says so.
+inline constexpr int kDefaultRanks = 4;
+
+/// The options, or a text to print (help, version) instead of doing anything.
+struct Invocation {
+  RunOptions options;
+  std::optional<std::string> text;
+};
+
+/// `arguments` without the program's name. Throws Error (Code::usage) that names the nearest flag
+/// or subcommand for one that is unknown.
+Invocation parse_command_line(const std::vector<std::string>& arguments, bool under_mpirun);
+
+}  // namespace zerolab

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <ostream>
+#include <string>
+
+#include "stages/base/types.hpp"
+
+namespace zerolab {
+
+/// What one optimizer step has to say on the progress line.
+struct Progress {
+  Index step = 0;  // finished, from 1
+  Index steps = 0;
+  double loss = 0;
+  double tokens_per_second = 0;
+  Index device_bytes = 0;  // live on this rank
+};
+
+/// "step 12/30  loss 3.1416  18.2k tokens/s  device 4.21 MiB".
+std::string progress_text(const Progress& progress);
+
+/// One line that is written over again; for a terminal only, silent otherwise.
+class ProgressLine {
+ public:
+  ProgressLine(std::ostream& out, bool terminal, std::string label)
+      : out_(out), terminal_(terminal), label_(std::move(label)) {}
+  ~ProgressLine() { clear(); }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void show(const Progress& progress);
+  /// Takes the line away, so that something else can be written.
+  void clear();
+
+ private:
+  std::ostream& out_;
+  bool terminal_;
+  std::string label_;
+  bool shown_ = false;
+};
+
+}  // namespace zerolab

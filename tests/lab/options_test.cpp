@@ -1,0 +1,164 @@
+#include "lab/options.hpp"
+
+#include <set>
+
+#include "stages/base/error.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/thrown.hpp"
+
+namespace zerolab {
+namespace {
+
+RunOptions parse(const std::vector<std::string>& arguments) {
+  return parse_command_line(arguments, false).options;
+}
+
+void check_refused(const std::vector<std::string>& arguments, std::string_view part,
+                   bool under_mpirun = false) {
+  const auto error = thrown_by([&] { parse_command_line(arguments, under_mpirun); });
+  INFO(part);
+  REQUIRE(error);
+  INFO(error->what());
+  CHECK(error->code() == Code::usage);
+  CHECK(error->exit_status() == 2);
+  CHECK(contains(error->what(), part));
+  CHECK(error->way_out() != "");
+}
+
+TEST_CASE("a subcommand alone is enough", "[lab]") {
+  const RunOptions train = parse({"train"});
+  CHECK(train.command == Command::train);
+  CHECK(train.settings.empty());
+  CHECK_FALSE(train.ranks);
+  CHECK_FALSE(train.data);
+  CHECK(train.device_memory == Ledger::kUnlimited);
+  CHECK(train.log_level == LogLevel::events);
+  const RunOptions compare = parse({"compare"});
+  CHECK(compare.stages == std::vector<int>{0, 1, 2, 3});
+  CHECK(compare.out != train.out);
+  CHECK(parse({"doctor"}).command == Command::doctor);
+}
+
+TEST_CASE("every flag reaches its value", "[lab]") {
+  const RunOptions options = parse({"compare",
+                                    "--model",
+                                    "mlp-small",
+                                    "--data",
+                                    "text",
+                                    "--stages",
+                                    "0,3",
+                                    "--steps",
+                                    "7",
+                                    "--seed",
+                                    "9",
+                                    "--config",
+                                    "ds.json",
+                                    "--out",
+                                    "here",
+                                    "--device-memory",
+                                    "64MiB",
+                                    "--threads",
+                                    "2",
+                                    "-n",
+                                    "3",
+                                    "--json",
+                                    "--plain",
+                                    "--show",
+                                    "comm,memory",
+                                    "--log-level",
+                                    "steps",
+                                    "--validate-every",
+                                    "5",
+                                    "--break",
+                                    "unregistered-head"});
+  CHECK(options.model == "mlp-small");
+  CHECK(options.data == "text");
+  CHECK(options.stages == std::vector<int>{0, 3});
+  CHECK(options.steps == 7);
+  CHECK(options.seed == 9);
+  CHECK(options.config == "ds.json");
+  CHECK(options.out == "here");
+  CHECK(options.device_memory == 64 << 20);
+  CHECK(options.threads == 2);
+  CHECK(options.ranks == 3);
+  CHECK(options.json);
+  CHECK(options.plain);
+  CHECK_FALSE(options.show.transitions);
+  CHECK(options.show.comm);
+  CHECK(options.show.memory);
+  CHECK(options.log_level == LogLevel::steps);
+  CHECK(options.validate_every == 5);
+  CHECK(options.deliberate_mistake == "unregistered-head");
+  CHECK(parse({"train", "--deepspeed_config", "ds.json"}).config == "ds.json");
+}
+
+TEST_CASE("flags that are settings keep their own name as the source", "[lab]") {
+  const RunOptions options =
+      parse({"train", "--stage", "2", "--micro-batch", "4", "--gradient-accumulation-steps", "3",
+             "--learning-rate", "1e-3", "--reduce-bucket-size", "5e7", "--no-overlap-comm"});
+  std::set<std::string> keys;
+  for (const Given& given : options.settings) {
+    keys.insert(given.key);
+    CHECK(given.source.rfind("--", 0) == 0);
+  }
+  CHECK(keys == std::set<std::string>{"zero_optimization.stage", "train_micro_batch_size_per_gpu",
+                                      "gradient_accumulation_steps", "optimizer.params.lr",
+                                      "zero_optimization.reduce_bucket_size",
+                                      "zero_optimization.overlap_comm"});
+  ResolveInput input;
+  input.flags = options.settings;
+  const Settings settings = resolve(input).settings;
+  CHECK(settings.zero.stage == 2);
+  CHECK(settings.zero.reduce_bucket_size == 50'000'000);
+  CHECK_FALSE(settings.zero.overlap_comm);
+
+  input.flags = parse({"train", "--micro-batch", "1", "--overlap-comm"}).settings;
+  CHECK(resolve(input).settings.zero.overlap_comm);
+  input.flags = parse({"train", "--micro-batch", "four"}).settings;
+  const auto error = thrown_by([&] { resolve(input); });
+  REQUIRE(error);
+  CHECK(contains(error->what(), "--micro-batch: "));
+}
+
+TEST_CASE("what is unknown is refused with the nearest name", "[lab]") {
+  check_refused({"trian"}, "trian is not a subcommand; did you mean train?");
+  check_refused({"train", "--stpes", "5"}, "train --stpes is not known; did you mean --steps?");
+  check_refused({"train", "--stpes=5"}, "did you mean --steps?");
+  check_refused({"compare", "--stage", "2"}, "did you mean --stages?");
+  check_refused({"train", "leftover"}, "leftover is not known");
+  check_refused({}, "subcommand");
+}
+
+TEST_CASE("values that cannot be are refused with their flag", "[lab]") {
+  check_refused({"train", "--steps", "0"}, "--steps");
+  check_refused({"train", "--steps", "many"}, "--steps");
+  check_refused({"train", "--steps"}, "--steps");
+  check_refused({"train", "--overlap-comm", "--no-overlap-comm"}, "--no-overlap-comm");
+  check_refused({"train", "--seed", "-1"}, "--seed");
+  check_refused({"compare", "--stages", "0,4"}, "--stages");
+  check_refused({"compare", "--stages", "1,1"}, "names stage 1 twice");
+  check_refused({"train", "-n", "0"}, "--ranks: 0 is not a whole number from 1");
+  check_refused({"train", "--show", "everything"}, "--show");
+  check_refused({"train", "--log-level", "loud"}, "--log-level");
+  check_refused({"train", "--break", "everything"}, "--break");
+  check_refused({"train", "--device-memory", "64M"}, "M could be MB");
+}
+
+TEST_CASE("-n under mpirun is an error, because mpirun has decided", "[lab]") {
+  check_refused({"compare", "-n", "4"}, "-n 4 under mpirun", true);
+  CHECK(parse_command_line({"compare"}, true).options.command == Command::compare);
+}
+
+TEST_CASE("help is a text, with examples and exit codes", "[lab]") {
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"--help"}, {"train", "--help"}, {"compare", "-h"}}) {
+    const Invocation invocation = parse_command_line(arguments, false);
+    REQUIRE(invocation.text);
+    CHECK(contains(*invocation.text, "Examples:"));
+    CHECK(contains(*invocation.text, "Exit codes:"));
+  }
+  CHECK(contains(*parse_command_line({"--version"}, false).text, "zerolab "));
+}
+
+}  // namespace
+}  // namespace zerolab

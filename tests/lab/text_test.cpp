@@ -1,0 +1,98 @@
+#include <sstream>
+
+#include "lab/doctor.hpp"
+#include "lab/progress.hpp"
+#include "lab/settings_table.hpp"
+#include "lab/table.hpp"
+#include "tests/config/support.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/thrown.hpp"
+
+namespace zerolab {
+namespace {
+
+TEST_CASE("columns are as wide as their widest cell, counted in letters, not bytes", "[lab]") {
+  Table table;
+  table.columns = {{"name", Table::Align::left}, {"a\nvalue", Table::Align::right}};
+  table.rows = {{"→→", "1"}, {"longer", "12345678"}};
+  CHECK(draw_table(table, Style::ascii) ==
+        "                a\n"
+        " name       value\n"
+        "-----------------\n"
+        " →→             1\n"
+        " longer  12345678\n");
+  CHECK(contains(draw_table(table, Style::unicode), "─────────────────\n"));
+  CHECK(display_width("→→ab") == 4);
+}
+
+TEST_CASE("box lines are for terminals; pipes and --plain get ASCII", "[lab]") {
+  CHECK(choose_style(false, true) == Style::unicode);
+  CHECK(choose_style(false, false) == Style::ascii);
+  CHECK(choose_style(true, true) == Style::ascii);
+}
+
+TEST_CASE("seconds are printed in a unit that keeps three digits", "[lab]") {
+  CHECK(human_seconds(0.00082) == "820 us");
+  CHECK(human_seconds(0.0123) == "12.3 ms");
+  CHECK(human_seconds(0.123) == "123 ms");
+  CHECK(human_seconds(1.234) == "1.23 s");
+  CHECK(human_seconds(123.4) == "123.4 s");
+}
+
+TEST_CASE("the settings table says value, giver and effect of every setting", "[lab]") {
+  const Effective effective =
+      resolve(config(R"({"optimizer": {"type": "SGD"}, "steps_per_print": 10})"));
+  const std::string text = settings_table(effective.rows, Style::ascii);
+  CHECK(contains(text, "train_batch_size"));
+  CHECK(contains(text, "preset gpt-nano"));
+  CHECK(contains(text, "ds.json"));
+  CHECK(contains(text, "ignored: only Adam and AdamW have it"));
+  CHECK(contains(text, "ignored: the progress line shows every step"));
+}
+
+TEST_CASE("the progress line is written over on a terminal and absent from a pipe", "[lab]") {
+  const Progress progress{12, 30, 3.14159, 18'234, Index{4} << 20};
+  CHECK(progress_text(progress) == "step 12/30  loss 3.1416  18.2k tokens/s  device 4.00 MiB");
+  std::ostringstream terminal, pipe;
+  {
+    ProgressLine line(terminal, true, "stage 2");
+    line.show(progress);
+    ProgressLine silent(pipe, false, "stage 2");
+    silent.show(progress);
+  }
+  CHECK(terminal.str() == "\r\x1b[Kstage 2  " + progress_text(progress) + "\r\x1b[K");
+  CHECK(pipe.str() == "");
+}
+
+TEST_CASE("the doctor is content with a machine that has everything", "[lab]") {
+  Machine machine;
+  machine.mpi = "MPICH 4.0.2";
+  machine.memory = machine.shared_memory = Index{8} << 30;
+  const Diagnosis well = diagnose(machine, Style::ascii);
+  CHECK(well.exit_status == 0);
+  CHECK(well.warnings.empty());
+  CHECK(contains(well.report, "MPICH 4.0.2"));
+
+  machine.shared_memory = 1 << 20;
+  CHECK(diagnose(machine, Style::ascii).exit_status == 0);
+  CHECK(contains(diagnose(machine, Style::ascii).warnings.at(0), "/dev/shm has 1.00 MiB"));
+}
+
+TEST_CASE("the doctor says which MPI fault makes mpirun useless, with exit status 7", "[lab]") {
+  Machine machine;
+  machine.shared_memory = Index{8} << 30;
+  machine.launched_ranks = 4;
+  const Diagnosis singletons = diagnose(machine, Style::ascii);
+  CHECK(singletons.exit_status == 7);
+  CHECK(contains(singletons.warnings.at(0), "ZL702"));
+  CHECK(contains(singletons.warnings.at(0), "mpirun started 4 processes, but MPI sees 1"));
+
+  machine.launched_ranks = 1;
+  machine.mpi_threads = "single";
+  machine.mpi_threads_suffice = false;
+  CHECK(diagnose(machine, Style::ascii).exit_status == 7);
+  CHECK(contains(diagnose(machine, Style::ascii).warnings.at(0), "ZL704"));
+}
+
+}  // namespace
+}  // namespace zerolab
