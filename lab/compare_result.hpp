@@ -6,21 +6,23 @@
 #include <vector>
 
 #include "stages/base/types.hpp"
+#include "stages/comm/comm_stream.hpp"
 #include "stages/memory/ledger.hpp"
 
 namespace zerolab {
 
-/// What one stage did, one entry per step where it is a list. Memory is that of rank 0.
+/// What one stage did, one entry per step where it is a list. Memory and traffic are those of rank
+/// 0.
 struct StageResult {
   int stage = 0;
   std::vector<double> loss, grad_norm;
   std::vector<std::uint64_t> param_hash;
   std::vector<double> step_seconds;
-  Usage peak;                               // at the moment of the highest total
-  Usage category_peak;                      // of each category by itself
-  Usage steady;                             // at a step boundary
-  std::map<std::string, Index> bytes_sent;  // by rank 0 over all steps, by operation
-  double tokens_per_second = 0;             // of all ranks together
+  Usage peak;                     // at the moment of the highest total
+  Usage category_peak;            // of each category by itself
+  Usage steady;                   // at a step boundary
+  std::map<Op, Traffic> traffic;  // over all steps
+  double tokens_per_second = 0;   // of all ranks together
 };
 
 struct CompareResult {

@@ -38,8 +38,8 @@ double median(std::vector<double> values) {
 // What belongs to training; norm, loss, hash and checks travel under `control`.
 Index sent_per_step(const StageResult& stage) {
   Index sum = 0;
-  for (const auto& [operation, bytes] : stage.bytes_sent) {
-    if (operation != "control") sum += bytes;
+  for (const auto& [op, traffic] : stage.traffic) {
+    if (op != Op::control) sum += traffic.bytes_sent;
   }
   return stage.loss.empty() ? 0 : sum / static_cast<Index>(stage.loss.size());
 }

@@ -28,8 +28,8 @@ CompareResult example() {
     held[Category::gather_buffers] = k == 3 ? 200'000 : 0;
     held[Category::reduce_buffers] = 85'000;
     stage.peak = held;
-    stage.bytes_sent = {{"reduce_scatter", 3 * 511'680}, {"control", 999}};
-    stage.bytes_sent[k == 0 ? "all_reduce" : "all_gather"] = 3 * 511'680;
+    stage.traffic = {{Op::reduce_scatter, {.bytes_sent = 3 * 511'680}}, {Op::control, {.bytes_sent = 999}}};
+    stage.traffic[k == 0 ? Op::all_reduce : Op::all_gather].bytes_sent = 3 * 511'680;
     result.stages.push_back(stage);
   }
   return result;
