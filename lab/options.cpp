@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "lab/byte_size.hpp"
+#include "lab/version.hpp"
 #include "stages/base/error.hpp"
 #include "stages/base/nearest.hpp"
 
@@ -249,7 +250,7 @@ Invocation parse_command_line(const std::vector<std::string>& arguments, bool un
   }
 
   CLI::App app{std::string(kAbout), "zerolab"};
-  app.set_version_flag("--version", "zerolab " ZEROLAB_VERSION);
+  app.set_version_flag("--version", std::string("zerolab ") + version());
   app.require_subcommand(1);
   app.footer(std::string(kFooter));
   app.get_formatter()->column_width(38);

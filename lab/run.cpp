@@ -10,6 +10,7 @@
 #include "lab/run_json.hpp"
 #include "lab/show.hpp"
 #include "stages/engine/summary.hpp"
+#include "stages/stages.hpp"
 
 namespace zerolab {
 namespace {
@@ -58,6 +59,7 @@ Training training_for(const Plan& plan, const Effective& effective) {
     if (mistake) make_deliberate_mistake(*mistake, *built);
     return built;
   };
+  training.stage = [](Runtime& runtime) { return make_stage(runtime); };
   training.sequence_length = plan.model.sequence_length;
   training.settings = effective.settings;
   training.seed = plan.options.seed;

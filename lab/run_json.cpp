@@ -49,7 +49,7 @@ Json run_json(const Plan& plan, const Effective& effective, const Training& trai
   Json settings = Json::array();
   for (const SettingRow& row : effective.rows) settings.push_back(Json(to_json(row)));
   const Text& text = plan.data->text();
-  return {{"zerolab", kVersion},
+  return {{"zerolab", version()},
           {"command", plan.command_line},
           {"started", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
           {"stage", training.settings.zero.stage},

@@ -2,6 +2,7 @@
 
 namespace zerolab {
 
-inline constexpr const char* kVersion = ZEROLAB_VERSION;
+/// "0.1.0", as CMakeLists.txt has it.
+const char* version();
 
 }  // namespace zerolab

@@ -27,4 +27,8 @@ std::unique_ptr<Stage> make_stage(int number, Runtime& runtime) {
   }
 }
 
+std::unique_ptr<Stage> make_stage(Runtime& runtime) {
+  return make_stage(runtime.settings.zero.stage, runtime);
+}
+
 }  // namespace zerolab

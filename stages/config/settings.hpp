@@ -1,24 +1,9 @@
 #pragma once
 
-#include <limits>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "stages/base/types.hpp"
+#include "stages/optim/optimizer.hpp"
 
 namespace zerolab {
-
-/// `optimizer` in the configuration.
-struct OptimizerSettings {
-  enum class Type { adam, sgd };
-  Type type = Type::adam;
-  float learning_rate = 1e-3F;
-  float beta1 = 0.9F, beta2 = 0.999F, epsilon = 1e-8F;  // Adam
-  bool adam_w_mode = true;                              // "Adam" is AdamW unless this is false
-  float momentum = 0;                                   // SGD
-  float weight_decay = 0;
-};
 
 /// `zero_optimization` in the configuration. Sizes are in elements.
 struct ZeroSettings {

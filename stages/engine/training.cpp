@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "stages/device/cpu/cpu_device.hpp"
-#include "stages/stages.hpp"
 
 namespace zerolab {
 namespace {
@@ -41,8 +40,7 @@ RankReport train(Communicator& communicator, Recorder& recorder, const Training&
     CommStream comm(communicator, device, ledger, recorder);
     Runtime runtime{device, ledger, recorder, comm, training.settings, training.seed};
     const std::unique_ptr<Model> model = training.build();
-    Engine engine(runtime, *model, make_stage(training.settings.zero.stage, runtime),
-                  training.sequence_length);
+    Engine engine(runtime, *model, training.stage(runtime), training.sequence_length);
     barrier(comm, "set-up");
     recorder.start_clock();
     run_steps(engine, training, ledger, report);

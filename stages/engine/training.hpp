@@ -12,6 +12,7 @@ namespace zerolab {
 /// One training run, as every rank is told it.
 struct Training {
   std::function<std::unique_ptr<Model>()> build;
+  std::function<std::unique_ptr<Stage>(Runtime&)> stage;  // such as make_stage (stages.hpp)
   Index sequence_length = 0;
   Settings settings;
   std::uint64_t seed = 0;

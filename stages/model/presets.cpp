@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <array>
+#include <vector>
 #include <utility>
 
 #include "stages/model/description.hpp"
@@ -36,14 +36,13 @@ ModelDescription mlp(std::string name, Index context, Index embedding, std::vect
   return model;
 }
 
-const std::array<Preset, 4>& presets() {
-  static const std::array<Preset, 4> all{
-      Preset{mlp("mlp-small", 16, 16, {256, 256}), 32, 2e-3},
-      Preset{transformer("gpt-nano", 3, 4, 64, 64, 256), 8, 3e-3},
-      Preset{transformer("gpt-mini", 6, 6, 192, 128, 256), 4, 1e-3},
-      Preset{transformer("gpt2", 12, 12, 768, 1024, 50257), 1, 3e-4},
+std::vector<Preset> presets() {
+  return {
+      {mlp("mlp-small", 16, 16, {256, 256}), 32, 2e-3},
+      {transformer("gpt-nano", 3, 4, 64, 64, 256), 2, 3e-3},
+      {transformer("gpt-mini", 6, 6, 192, 128, 256), 4, 1e-3},
+      {transformer("gpt2", 12, 12, 768, 1024, 50257), 1, 3e-4},
   };
-  return all;
 }
 
 }  // namespace

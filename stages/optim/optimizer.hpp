@@ -1,10 +1,20 @@
 #pragma once
 
-#include "stages/config/settings.hpp"
 #include "stages/device/device.hpp"
 #include "stages/optim/owned_slice.hpp"
 
 namespace zerolab {
+
+/// `optimizer` in the configuration.
+struct OptimizerSettings {
+  enum class Type { adam, sgd };
+  Type type = Type::adam;
+  float learning_rate = 1e-3F;
+  float beta1 = 0.9F, beta2 = 0.999F, epsilon = 1e-8F;  // Adam
+  bool adam_w_mode = true;                              // "Adam" is AdamW unless this is false
+  float momentum = 0;                                   // SGD
+  float weight_decay = 0;
+};
 
 /// How many tensors of the size of the master weights the optimizer keeps: Adam 2, SGD with
 /// momentum 1, SGD 0.

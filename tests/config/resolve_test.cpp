@@ -116,7 +116,7 @@ TEST_CASE("B77: a known block in the wrong place is told where it belongs", "[co
                 {"lr belongs in optimizer.params"});
 }
 
-TEST_CASE("B80: whole numbers may be written as 5e8; nothing is truncated or taken from a string",
+TEST_CASE("B80: whole numbers may be written as 5e8, nothing is truncated or taken from a string",
           "[config]") {
   const auto text = [](std::string_view value) {
     return fmt::format(R"({{"zero_optimization": {{"reduce_bucket_size": {}}}}})", value);
@@ -225,7 +225,7 @@ TEST_CASE("B84: keys of one precision block are not accepted in the other, all i
   CHECK(resolve(config(R"({"fp16": {"enabled": false, "loss_scale": 128}})")).warnings.empty());
 }
 
-TEST_CASE("what would change placement or numbers is refused; its harmless value is taken",
+TEST_CASE("what would change placement or numbers is refused, its harmless value is taken",
           "[config]") {
   for (const auto& [bad, good] : std::vector<std::pair<std::string, std::string>>{
            {R"("fp16": {"enabled": true})", R"("fp16": {"enabled": false})"},
@@ -264,7 +264,7 @@ TEST_CASE("what only affects speed is taken with a warning that gives the reason
   CHECK(resolve(config(R"({"steps_per_print": 10})")).warnings.empty());
 }
 
-TEST_CASE("settings of the other optimizer contradict the type; their defaults are just idle",
+TEST_CASE("settings of the other optimizer contradict the type, their defaults are just idle",
           "[config]") {
   check_refused(R"({"optimizer": {"type": "AdamW", "params": {"momentum": 0.9}}})",
                 Code::config_contradiction,

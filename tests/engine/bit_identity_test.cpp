@@ -52,7 +52,7 @@ TEST_CASE("N1: all stages give the same bits at 1, 2, 3 and 4 ranks") {
   }
 }
 
-TEST_CASE("N1: with accumulation stages 0 and 1 agree, as do 2 and 3; between them only rounding") {
+TEST_CASE("N1: with accumulation stages 0 and 1 agree, as do 2 and 3, between them only rounding") {
   for (const int ranks : {3, 4}) {
     std::vector<std::vector<RankReport>> by_stage;
     for (const int stage : kStages) {

@@ -144,7 +144,7 @@ TEST_CASE("validation sequences lie side by side in the held-out part and start 
   CHECK(targets[23] == 249);
 }
 
-TEST_CASE("a text one byte too short is refused with size and need; one that fits is not",
+TEST_CASE("a text one byte too short is refused with size and need, one that fits is not",
           "[data]") {
   const auto error = thrown_by([] { ByteData(counting_text(169), 0).check_fits(16, 256); });
   REQUIRE(error);

@@ -102,7 +102,7 @@ TEST_CASE("one bit in one hash is noticed, and the first place named", "[lab]") 
   CHECK(contains(text, "at most 1 ulp"));
 }
 
-TEST_CASE("a norm that differs is noticed; NaN equals NaN; 0 does not equal -0", "[lab]") {
+TEST_CASE("a norm that differs is noticed, NaN equals NaN, 0 does not equal -0", "[lab]") {
   CompareResult result = example();
   for (StageResult& stage : result.stages) stage.grad_norm[0] = std::nan("");
   CHECK(judge(result).bit_identical);

@@ -25,7 +25,7 @@ TEST_CASE("columns are as wide as their widest cell, counted in letters, not byt
   CHECK(display_width("→→ab") == 4);
 }
 
-TEST_CASE("box lines are for terminals; pipes and --plain get ASCII", "[lab]") {
+TEST_CASE("box lines are for terminals, pipes and --plain get ASCII", "[lab]") {
   CHECK(choose_style(false, true) == Style::unicode);
   CHECK(choose_style(false, false) == Style::ascii);
   CHECK(choose_style(true, true) == Style::ascii);

@@ -46,7 +46,7 @@ TEST_CASE("a refused allocation leaves the books as they were", "[memory]") {
   CHECK(books.ledger.category_peak()[Category::gradients] == 0);
 }
 
-TEST_CASE("the peak is one moment; each category also has its own", "[memory]") {
+TEST_CASE("the peak is one moment, each category also has its own", "[memory]") {
   Books books;
   const Buffer weights = books.ledger.allocate(10, Category::parameters, "weights");
   {

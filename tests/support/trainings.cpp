@@ -6,6 +6,7 @@
 
 #include "stages/base/philox.hpp"
 #include "stages/model/layers.hpp"
+#include "stages/stages.hpp"
 #include "tests/support/run_ranks.hpp"
 
 namespace zerolab::test {
@@ -88,6 +89,7 @@ Training ten_steps(int stage, Index vocabulary) {
   training.settings.zero.reduce_bucket_size = 500;
   training.settings.optimizer.learning_rate = 1e-2F;
   training.settings.optimizer.weight_decay = 0.01F;
+  training.stage = [](Runtime& runtime) { return make_stage(runtime); };
   training.seed = 42;
   training.steps = 10;
   training.batches = patterned_batches(vocabulary);

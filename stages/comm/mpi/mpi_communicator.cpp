@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <sstream>
 #include <thread>
 
 namespace zerolab {
@@ -98,10 +99,14 @@ std::string MpiCommunicator::description() const {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
   int length = 0;
   MPI_Get_library_version(text.data(), &length);
-  const std::string_view version(text.data());  // several lines; the first names the version
-  std::string first(version.substr(0, version.find('\n')));
-  std::replace(first.begin(), first.end(), '\t', ' ');
-  return fmt::format("mpi ({})", first);
+  const std::string_view version(text.data());
+  // "MPICH Version:      4.0.2" in the first of several lines
+  std::istringstream words(std::string(version.substr(0, version.find('\n'))));
+  std::string name;
+  for (std::string word; words >> word;) {
+    if (word != "Version:") name += (name.empty() ? "" : " ") + word;
+  }
+  return fmt::format("mpi ({})", name);
 }
 
 void MpiCommunicator::exchange(const Exchange& round) {

@@ -1,0 +1,74 @@
+#include "tests/cli/command.hpp"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+
+namespace zerolab::test {
+namespace {
+
+std::string read_text(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace
+
+int Outcome::count(const std::string& text) const {
+  const std::string streams = all();
+  int found = 0;
+  for (auto at = streams.find(text); at != std::string::npos; at = streams.find(text, at + 1)) {
+    ++found;
+  }
+  return found;
+}
+
+Outcome run_command(const std::string& line) {
+  const Scratch scratch;
+  const std::string whole = fmt::format("timeout -k 5 60 {} >{} 2>{} </dev/null", line,
+                                        scratch.arg("out"), scratch.arg("err"));
+  const int status = std::system(whole.c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_text(scratch.path("out")),
+          read_text(scratch.path("err"))};
+}
+
+Outcome run_zerolab(const std::string& arguments) {
+  return run_command(fmt::format("{} {}", ZEROLAB_PROGRAM, arguments));
+}
+
+Outcome mpirun_zerolab(int ranks, const std::string& arguments) {
+  return run_command(fmt::format("{} -n {} {} {}", ZEROLAB_MPIRUN, ranks, ZEROLAB_PROGRAM,
+                                 arguments));
+}
+
+nlohmann::json read_json(const std::filesystem::path& file) {
+  return nlohmann::json::parse(read_text(file));
+}
+
+std::vector<nlohmann::json> read_json_lines(const std::filesystem::path& file) {
+  std::vector<nlohmann::json> lines;
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+
+Scratch::Scratch() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "zerolab-test-XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
+  folder_ = pattern;
+}
+
+Scratch::~Scratch() {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+void Scratch::write(const std::string& name, const std::string& text) const {
+  std::ofstream(path(name)) << text;
+}
+
+}  // namespace zerolab::test

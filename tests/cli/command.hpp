@@ -1,0 +1,49 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace zerolab::test {
+
+/// What a command did. A command that hangs is killed after a minute, with status 124.
+struct Outcome {
+  int status = 0;
+  std::string out;
+  std::string err;
+
+  /// How often the text stands in either stream.
+  int count(const std::string& text) const;
+  std::string all() const { return out + err; }
+};
+
+/// Runs a shell command line.
+Outcome run_command(const std::string& line);
+
+/// Runs zerolab in one process, ranks as threads.
+Outcome run_zerolab(const std::string& arguments);
+/// Runs zerolab under mpirun.
+Outcome mpirun_zerolab(int ranks, const std::string& arguments);
+
+nlohmann::json read_json(const std::filesystem::path& file);
+std::vector<nlohmann::json> read_json_lines(const std::filesystem::path& file);
+
+/// A folder that goes when the test ends.
+class Scratch {
+ public:
+  Scratch();
+  ~Scratch();
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  std::filesystem::path path(const std::string& name) const { return folder_ / name; }
+  /// Quoted for a command line.
+  std::string arg(const std::string& name) const { return "'" + path(name).string() + "'"; }
+  void write(const std::string& name, const std::string& text) const;
+
+ private:
+  std::filesystem::path folder_;
+};
+
+}  // namespace zerolab::test
