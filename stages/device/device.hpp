@@ -35,9 +35,9 @@ struct Product {
 /// What one element-wise Adam or SGD update needs (formulas in device/formulas.hpp).
 struct AdamUpdate {
   float learning_rate = 0, beta1 = 0, beta2 = 0, epsilon = 0, weight_decay = 0;
-  bool decoupled = true;  // AdamW: decay the weights, not the gradient
-  float correction1 = 1;  // 1 - beta1^t
-  float correction2 = 1;  // 1 - beta2^t
+  bool decoupled = true;      // AdamW: decay the weights, not the gradient
+  float correction1 = 1;      // 1 - beta1^t
+  float correction2 = 1;      // 1 - beta2^t
   float gradient_factor = 1;  // clipping
 };
 struct SgdUpdate {
@@ -86,8 +86,8 @@ class Device {
                                    const float* gamma, const float* mean, const float* variance,
                                    const float* dy, float* dx, float* dgamma, float* dbeta) = 0;
 
-  /// scores[batch, length, length], in place: row i becomes softmax(factor * scores[i, 0..i]), and 0
-  /// behind the diagonal.
+  /// scores[batch, length, length], in place: row i becomes softmax(factor * scores[i, 0..i]), and
+  /// 0 behind the diagonal.
   virtual void causal_softmax(Index batch, Index length, float factor, float* scores) = 0;
   /// dscores (in place over dprobabilities) for the same factor.
   virtual void causal_softmax_backward(Index batch, Index length, float factor,
@@ -102,8 +102,7 @@ class Device {
                          float* out) = 0;
   /// dtable[vocabulary, width] = 0, then dtable[tokens[i]] += dout[i] in the order of i.
   virtual void embedding_backward(Index count, Index width, Index vocabulary,
-                                  const std::int32_t* tokens, const float* dout,
-                                  float* dtable) = 0;
+                                  const std::int32_t* tokens, const float* dout, float* dtable) = 0;
 
   /// logits[rows, classes] become log-probabilities in place; returns the sum over rows of
   /// -log p(target), added as doubles in row order.
