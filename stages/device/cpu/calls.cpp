@@ -31,30 +31,30 @@ onednn::Layout bias_row(const Product& product) {
   return onednn::Layout(sizes, dnnl::memory::data_type::f32, strides);
 }
 
-onednn::Descriptor describe_product(const Product& p, const onednn::Setting& setting) {
+onednn::Descriptor describe_product(const Product& p, const onednn::Context& context) {
   const onednn::Layout a = matrix(p, p.a, p.m, p.k);
   const onednn::Layout b = matrix(p, p.b, p.k, p.n);
   const onednn::Layout c = matrix(p, p.c, p.m, p.n);
-  return p.bias ? onednn::matmul(setting, a, b, bias_row(p), c) : onednn::matmul(setting, a, b, c);
+  return p.bias ? onednn::matmul(context, a, b, bias_row(p), c) : onednn::matmul(context, a, b, c);
 }
 
-onednn::Descriptor describe_rows(const RowCall& call, const onednn::Setting& setting) {
+onednn::Descriptor describe_rows(const RowCall& call, const onednn::Context& context) {
   const onednn::Layout x({call.rows, call.width}, dnnl::memory::data_type::f32,
                          dnnl::memory::format_tag::ab);
   constexpr int kAxis = 1;
   switch (call.operation) {
     case RowOperation::layer_norm:
-      return onednn::layer_norm(setting, x, call.epsilon);
+      return onednn::layer_norm(context, x, call.epsilon);
     case RowOperation::layer_norm_backward:
-      return onednn::layer_norm_backward(setting, x, call.epsilon);
+      return onednn::layer_norm_backward(context, x, call.epsilon);
     case RowOperation::softmax:
-      return onednn::softmax(setting, x, kAxis);
+      return onednn::softmax(context, x, kAxis);
     case RowOperation::log_softmax:
-      return onednn::log_softmax(setting, x, kAxis);
+      return onednn::log_softmax(context, x, kAxis);
     case RowOperation::logistic:
-      return onednn::eltwise(setting, dnnl::algorithm::eltwise_logistic, x);
+      return onednn::eltwise(context, dnnl::algorithm::eltwise_logistic, x);
     case RowOperation::exponential:
-      return onednn::eltwise(setting, dnnl::algorithm::eltwise_exp, x);
+      return onednn::eltwise(context, dnnl::algorithm::eltwise_exp, x);
   }
   return {};
 }
@@ -81,9 +81,9 @@ std::string_view name_of(const Call& call) {
   return "?";
 }
 
-onednn::Descriptor describe(const Call& call, const onednn::Setting& setting) {
-  if (const auto* product = std::get_if<Product>(&call)) return describe_product(*product, setting);
-  return describe_rows(std::get<RowCall>(call), setting);
+onednn::Descriptor describe(const Call& call, const onednn::Context& context) {
+  if (const auto* product = std::get_if<Product>(&call)) return describe_product(*product, context);
+  return describe_rows(std::get<RowCall>(call), context);
 }
 
 }  // namespace zerolab

@@ -33,6 +33,6 @@ using Call = std::variant<Product, RowCall>;
 std::string_view name_of(const Call& call);
 
 /// Chooses the primitive. Throws dnnl::error where oneDNN has none.
-onednn::Descriptor describe(const Call& call, const onednn::Setting& setting);
+onednn::Descriptor describe(const Call& call, const onednn::Context& context);
 
 }  // namespace zerolab

@@ -12,7 +12,7 @@ using Descriptor = dnnl::primitive_desc_base;
 using Layout = dnnl::memory::desc;
 
 /// What every primitive is made with.
-struct Setting {
+struct Context {
   dnnl::engine engine;
   dnnl::primitive_attr attributes;
 };
@@ -23,76 +23,76 @@ inline dnnl::normalization_flags scale_and_shift() {
 
 #if DNNL_VERSION_MAJOR >= 3
 
-inline Descriptor matmul(const Setting& s, const Layout& a, const Layout& b, const Layout& c) {
+inline Descriptor matmul(const Context& s, const Layout& a, const Layout& b, const Layout& c) {
   return dnnl::matmul::primitive_desc(s.engine, a, b, c, s.attributes);
 }
 
-inline Descriptor matmul(const Setting& s, const Layout& a, const Layout& b, const Layout& bias,
+inline Descriptor matmul(const Context& s, const Layout& a, const Layout& b, const Layout& bias,
                          const Layout& c) {
   return dnnl::matmul::primitive_desc(s.engine, a, b, bias, c, s.attributes);
 }
 
-inline auto layer_norm(const Setting& s, const Layout& x, float epsilon) {
+inline auto layer_norm(const Context& s, const Layout& x, float epsilon) {
   return dnnl::layer_normalization_forward::primitive_desc(
       s.engine, dnnl::prop_kind::forward_training, x, x, epsilon, scale_and_shift(), s.attributes);
 }
 
-inline Descriptor layer_norm_backward(const Setting& s, const Layout& x, float epsilon) {
+inline Descriptor layer_norm_backward(const Context& s, const Layout& x, float epsilon) {
   return dnnl::layer_normalization_backward::primitive_desc(
       s.engine, dnnl::prop_kind::backward, x, x, x, epsilon, scale_and_shift(),
       layer_norm(s, x, epsilon), s.attributes);
 }
 
-inline Descriptor softmax(const Setting& s, const Layout& x, int axis) {
+inline Descriptor softmax(const Context& s, const Layout& x, int axis) {
   return dnnl::softmax_forward::primitive_desc(s.engine, dnnl::prop_kind::forward_training,
                                                dnnl::algorithm::softmax_accurate, x, x, axis,
                                                s.attributes);
 }
 
-inline Descriptor log_softmax(const Setting& s, const Layout& x, int axis) {
+inline Descriptor log_softmax(const Context& s, const Layout& x, int axis) {
   return dnnl::softmax_forward::primitive_desc(s.engine, dnnl::prop_kind::forward_training,
                                                dnnl::algorithm::softmax_log, x, x, axis,
                                                s.attributes);
 }
 
-inline Descriptor eltwise(const Setting& s, dnnl::algorithm function, const Layout& x) {
+inline Descriptor eltwise(const Context& s, dnnl::algorithm function, const Layout& x) {
   return dnnl::eltwise_forward::primitive_desc(s.engine, dnnl::prop_kind::forward_training,
                                                function, x, x, 0.0F, 0.0F, s.attributes);
 }
 
 #else
 
-inline Descriptor matmul(const Setting& s, const Layout& a, const Layout& b, const Layout& c) {
+inline Descriptor matmul(const Context& s, const Layout& a, const Layout& b, const Layout& c) {
   return dnnl::matmul::primitive_desc({a, b, c}, s.attributes, s.engine);
 }
 
-inline Descriptor matmul(const Setting& s, const Layout& a, const Layout& b, const Layout& bias,
+inline Descriptor matmul(const Context& s, const Layout& a, const Layout& b, const Layout& bias,
                          const Layout& c) {
   return dnnl::matmul::primitive_desc({a, b, bias, c}, s.attributes, s.engine);
 }
 
-inline auto layer_norm(const Setting& s, const Layout& x, float epsilon) {
+inline auto layer_norm(const Context& s, const Layout& x, float epsilon) {
   return dnnl::layer_normalization_forward::primitive_desc(
       {dnnl::prop_kind::forward_training, x, epsilon, scale_and_shift()}, s.attributes, s.engine);
 }
 
-inline Descriptor layer_norm_backward(const Setting& s, const Layout& x, float epsilon) {
+inline Descriptor layer_norm_backward(const Context& s, const Layout& x, float epsilon) {
   return dnnl::layer_normalization_backward::primitive_desc(
       {dnnl::prop_kind::backward, x, x, epsilon, scale_and_shift()}, s.attributes, s.engine,
       layer_norm(s, x, epsilon));
 }
 
-inline Descriptor softmax(const Setting& s, const Layout& x, int axis) {
+inline Descriptor softmax(const Context& s, const Layout& x, int axis) {
   return dnnl::softmax_forward::primitive_desc({dnnl::prop_kind::forward_training, x, axis},
                                                s.attributes, s.engine);
 }
 
-inline Descriptor log_softmax(const Setting& s, const Layout& x, int axis) {
+inline Descriptor log_softmax(const Context& s, const Layout& x, int axis) {
   return dnnl::logsoftmax_forward::primitive_desc({dnnl::prop_kind::forward_training, x, axis},
                                                   s.attributes, s.engine);
 }
 
-inline Descriptor eltwise(const Setting& s, dnnl::algorithm function, const Layout& x) {
+inline Descriptor eltwise(const Context& s, dnnl::algorithm function, const Layout& x) {
   return dnnl::eltwise_forward::primitive_desc(
       {dnnl::prop_kind::forward_training, function, x, 0.0F, 0.0F}, s.attributes, s.engine);
 }

@@ -10,36 +10,36 @@ extern "C" void omp_set_num_threads(int);
 namespace zerolab {
 namespace {
 
-onednn::Setting make_setting() {
-  onednn::Setting setting{dnnl::engine(dnnl::engine::kind::cpu, 0), {}};
-  setting.attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+onednn::Context make_context() {
+  onednn::Context context{dnnl::engine(dnnl::engine::kind::cpu, 0), {}};
+  context.attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   // Else ONEDNN_DEFAULT_FPMATH_MODE could round operands to bf16.
-  setting.attributes.set_fpmath_mode(dnnl::fpmath_mode::strict);
-  return setting;
+  context.attributes.set_fpmath_mode(dnnl::fpmath_mode::strict);
+  return context;
 }
 
 }  // namespace
 
 Primitives::Primitives(Ledger& ledger, int threads)
-    : ledger_(ledger), threads_(threads), setting_(make_setting()), stream_(setting_.engine) {}
+    : ledger_(ledger), threads_(threads), context_(make_context()), stream_(context_.engine) {}
 
 Primitives::Prepared Primitives::prepare(const Call& call,
                                          std::initializer_list<Argument> arguments) const {
   try {
-    const onednn::Descriptor descriptor = describe(call, setting_);
+    const onednn::Descriptor descriptor = describe(call, context_);
     const auto layout = [&](int name) {
       return descriptor.query_md(dnnl::query::exec_arg_md, name);
     };
     Prepared prepared{dnnl::primitive(descriptor.get()), {}, 0};
     for (const Argument& argument : arguments) {
       prepared.arguments.emplace(
-          argument.name, dnnl::memory(layout(argument.name), setting_.engine, DNNL_MEMORY_NONE));
+          argument.name, dnnl::memory(layout(argument.name), context_.engine, DNNL_MEMORY_NONE));
     }
     const onednn::Layout scratchpad = descriptor.scratchpad_desc();
     prepared.scratchpad_bytes = static_cast<Index>(scratchpad.get_size());
     if (prepared.scratchpad_bytes > 0) {
       prepared.arguments.emplace(DNNL_ARG_SCRATCHPAD,
-                                 dnnl::memory(scratchpad, setting_.engine, DNNL_MEMORY_NONE));
+                                 dnnl::memory(scratchpad, context_.engine, DNNL_MEMORY_NONE));
     }
     return prepared;
   } catch (const dnnl::error& error) {

@@ -41,7 +41,7 @@ class Primitives {
 
   Ledger& ledger_;
   int threads_;
-  onednn::Setting setting_;
+  onednn::Context context_;
   dnnl::stream stream_;
   std::map<Call, Prepared> prepared_;
 };
