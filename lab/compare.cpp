@@ -64,7 +64,8 @@ void compare_command(Communicator& communicator, const Plan& plan) {
   if (!verdict.bit_identical && verdict.promised) {
     throw Error(Code::not_bit_identical, verdict.first_difference,
                 "this is a defect of zerolab, or of the machine: please report it with the run "
-                "folder, " + folder.string());
+                "folder, " +
+                    folder.string());
   }
 }
 

@@ -50,8 +50,8 @@ void Printer::heading(const Plan& plan, const Effective& effective,
 std::function<void(Index, const StepResult&, const Ledger&)> Printer::steps(
     const Training& training) {
   if (!speaks_ || json_) return {};
-  progress_ = std::make_unique<ProgressLine>(
-      std::cout, terminal_, fmt::format("stage {}", training.settings.zero.stage));
+  progress_ = std::make_unique<ProgressLine>(std::cout, terminal_,
+                                             fmt::format("stage {}", training.settings.zero.stage));
   const Index tokens = ranks_ * training.settings.micro_batch *
                        training.settings.gradient_accumulation_steps * training.sequence_length;
   return [this, tokens, steps = training.steps](Index step, const StepResult& result,

@@ -49,25 +49,24 @@ Json run_json(const Plan& plan, const Effective& effective, const Training& trai
   Json settings = Json::array();
   for (const SettingRow& row : effective.rows) settings.push_back(Json(to_json(row)));
   const Text& text = plan.data->text();
-  return {{"zerolab", version()},
-          {"command", plan.command_line},
-          {"started", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
-          {"stage", training.settings.zero.stage},
-          {"world_size", communicator.size()},
-          {"transport", communicator.description()},
-          {"threads_per_rank", training.threads},
-          {"device_memory", training.device_memory == Ledger::kUnlimited
-                                ? Json(nullptr)
-                                : Json(training.device_memory)},
-          {"seed", training.seed},
-          {"steps", training.steps},
-          {"model", to_json(plan.model)},
-          {"data",
-           {{"origin", text.origin}, {"bytes", text.size()}, {"xxh64", hash_text(text.hash)}}},
-          {"settings", settings},
-          {"warnings", effective.warnings},
-          {"parameters", parameters_json(training)},
-          {"state_machine", state_machine_json()}};
+  return {
+      {"zerolab", version()},
+      {"command", plan.command_line},
+      {"started", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
+      {"stage", training.settings.zero.stage},
+      {"world_size", communicator.size()},
+      {"transport", communicator.description()},
+      {"threads_per_rank", training.threads},
+      {"device_memory",
+       training.device_memory == Ledger::kUnlimited ? Json(nullptr) : Json(training.device_memory)},
+      {"seed", training.seed},
+      {"steps", training.steps},
+      {"model", to_json(plan.model)},
+      {"data", {{"origin", text.origin}, {"bytes", text.size()}, {"xxh64", hash_text(text.hash)}}},
+      {"settings", settings},
+      {"warnings", effective.warnings},
+      {"parameters", parameters_json(training)},
+      {"state_machine", state_machine_json()}};
 }
 
 }  // namespace zerolab

@@ -35,11 +35,9 @@ std::string steps_table(const RankReport& report, Style style) {
 }
 
 std::string memory_table(const MemoryUse& memory, Style style) {
-  Table table{{{"device memory of rank 0", Align::left},
-               {"between steps"},
-               {"at the peak"},
-               {"at most"}},
-              {}};
+  Table table{
+      {{"device memory of rank 0", Align::left}, {"between steps"}, {"at the peak"}, {"at most"}},
+      {}};
   const auto cell = [](Index bytes) { return bytes == 0 ? std::string("-") : human_bytes(bytes); };
   for (std::size_t c = 0; c < kCategories; ++c) {
     const auto category = static_cast<Category>(c);

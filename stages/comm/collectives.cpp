@@ -147,8 +147,8 @@ Pending enqueue(CommStream& stream, CommStream::Operation operation) {
   return stream.enqueue(std::move(operation));
 }
 
-CommStream::Operation over_runs(Op op, const CommStream& stream, const std::vector<Run>& runs,
-                                std::string owner) {
+CommStream::Operation over_runs(Op op, [[maybe_unused]] const CommStream& stream,
+                                const std::vector<Run>& runs, std::string owner) {
   for ([[maybe_unused]] const Run& run : runs) {
     assert(size(stream.size()) + 1 == run.bounds.size() && run.bounds.front() == 0 &&
            std::is_sorted(run.bounds.begin(), run.bounds.end()));

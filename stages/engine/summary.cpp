@@ -93,9 +93,8 @@ Json summary_json(const RankReport& report, const Training& training, int ranks)
 Json state_machine_json() {
   Json parameter = Json::array();
   for (const Move& move : legal_moves()) {
-    parameter.push_back({{"from", name_of(move.from)},
-                         {"to", name_of(move.to)},
-                         {"cause", name_of(move.cause)}});
+    parameter.push_back(
+        {{"from", name_of(move.from)}, {"to", name_of(move.to)}, {"cause", name_of(move.cause)}});
   }
   Json gradient = Json::array();
   for (const GradientMove& move : legal_gradient_moves()) {

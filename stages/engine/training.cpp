@@ -7,8 +7,7 @@
 namespace zerolab {
 namespace {
 
-void run_steps(Engine& engine, const Training& training, const Ledger& ledger,
-               RankReport& report) {
+void run_steps(Engine& engine, const Training& training, const Ledger& ledger, RankReport& report) {
   for (Index step = 1; step <= training.steps; ++step) {
     report.steps.push_back(engine.step(training.batches));
     if (training.on_step) training.on_step(step, report.steps.back(), ledger);

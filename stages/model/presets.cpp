@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <vector>
 #include <utility>
+#include <vector>
 
 #include "stages/model/description.hpp"
 

@@ -17,8 +17,8 @@ struct Bad {
 
 void check_refused(const Bad& bad) {
   for (const bool processes : {true, false}) {
-    const Outcome outcome = processes ? mpirun_zerolab(4, bad.arguments)
-                                      : run_zerolab(bad.arguments);
+    const Outcome outcome =
+        processes ? mpirun_zerolab(4, bad.arguments) : run_zerolab(bad.arguments);
     INFO(bad.arguments << (processes ? " (mpirun)\n" : " (threads)\n") << outcome.all());
     CHECK(outcome.status == 2);
     CHECK(outcome.count("zerolab: ZL") == 1);
@@ -51,7 +51,8 @@ TEST_CASE("a model or stage that there is not is refused with the ones there are
   check_refused({"train --stage 4" + out, "ZL202", {"zero_optimization.stage"}});
   check_refused({"compare --stages 0,5" + out, "ZL201", {"--stages"}});
   check_refused({"train --model " + scratch.arg("bad.json") + out, "ZL203", {"bad.json:3:16"}});
-  check_refused({"train --model " + scratch.arg("unknown.json") + out, "ZL209",
+  check_refused({"train --model " + scratch.arg("unknown.json") + out,
+                 "ZL209",
                  {"hiden_sizes", "hidden_sizes"}});
 }
 
@@ -65,9 +66,10 @@ TEST_CASE("a configuration that cannot be is refused: syntax, keys, batch sizes"
   const std::string common = "train --out " + scratch.arg("run") + " --config ";
   check_refused({common + scratch.arg("syntax.json"), "ZL203", {"syntax.json:3:1"}});
   check_refused({common + scratch.arg("key.json"), "ZL204", {"stag", "stage"}});
-  check_refused({common + scratch.arg("batch.json"), "ZL205",
-                 {"train_batch_size", "train_micro_batch_size_per_gpu",
-                  "gradient_accumulation_steps"}});
+  check_refused(
+      {common + scratch.arg("batch.json"),
+       "ZL205",
+       {"train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"}});
   check_refused({common + "/nowhere.json", "ZL201", {"/nowhere.json"}});
 }
 

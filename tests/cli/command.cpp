@@ -41,8 +41,8 @@ Outcome run_zerolab(const std::string& arguments) {
 }
 
 Outcome mpirun_zerolab(int ranks, const std::string& arguments) {
-  return run_command(fmt::format("{} -n {} {} {}", ZEROLAB_MPIRUN, ranks, ZEROLAB_PROGRAM,
-                                 arguments));
+  return run_command(
+      fmt::format("{} -n {} {} {}", ZEROLAB_MPIRUN, ranks, ZEROLAB_PROGRAM, arguments));
 }
 
 nlohmann::json read_json(const std::filesystem::path& file) {

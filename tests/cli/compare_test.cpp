@@ -50,8 +50,8 @@ TEST_CASE("N1, N3: processes give the bits of threads, in all stages at 1 to 4 r
 
 TEST_CASE("the table has a row for every stage, and no progress line in a pipe") {
   const Scratch scratch;
-  const Outcome outcome =
-      run_zerolab("compare -n 3 --model mlp-small --steps 3 --stages 3,0 --out " + scratch.arg("run"));
+  const Outcome outcome = run_zerolab(
+      "compare -n 3 --model mlp-small --steps 3 --stages 3,0 --out " + scratch.arg("run"));
   REQUIRE(outcome.status == 0);
   CHECK(outcome.out.find("stage 3") != std::string::npos);
   CHECK(outcome.out.find("stage 1") == std::string::npos);
@@ -63,16 +63,18 @@ TEST_CASE("the table has a row for every stage, and no progress line in a pipe")
 TEST_CASE("Option --json prints the comparison and nothing else") {
   const Scratch scratch;
   const Outcome outcome =
-      mpirun_zerolab(2, "compare --json --model mlp-small --steps 2 --out " +
-                                  scratch.arg("run"));
+      mpirun_zerolab(2, "compare --json --model mlp-small --steps 2 --out " + scratch.arg("run"));
   REQUIRE(outcome.status == 0);
   CHECK(json::parse(outcome.out) == read_json(scratch.path("run") / "compare.json"));
 }
 
-TEST_CASE("with accumulation stages may differ in the last bits, and the comparison says by how much") {
+TEST_CASE(
+    "with accumulation stages may differ in the last bits, and the comparison says by how much") {
   const Scratch scratch;
-  const Outcome outcome = run_zerolab("compare -n 3 --model mlp-small --steps 4 "
-                                  "--gradient-accumulation-steps 3 --out " + scratch.arg("run"));
+  const Outcome outcome = run_zerolab(
+      "compare -n 3 --model mlp-small --steps 4 "
+      "--gradient-accumulation-steps 3 --out " +
+      scratch.arg("run"));
   INFO(outcome.all());
   CHECK(outcome.status == 0);
   const json compared = read_json(scratch.path("run") / "compare.json");

@@ -84,8 +84,8 @@ TEST_CASE("Log level steps writes a line a step, off writes none") {
 
 TEST_CASE("Option --show prints what rank 0 does as it happens") {
   const Scratch scratch;
-  const std::string common = "train -n 2 --stage 3 --model mlp-small --steps 1 --out " +
-                             scratch.arg("run") + " --show ";
+  const std::string common =
+      "train -n 2 --stage 3 --model mlp-small --steps 1 --out " + scratch.arg("run") + " --show ";
   const Outcome transitions = run_zerolab(common + "transitions");
   CHECK(transitions.out.find("NOT_AVAILABLE -> INFLIGHT") != std::string::npos);
   CHECK(transitions.out.find("fetch by embedding") != std::string::npos);
@@ -93,7 +93,8 @@ TEST_CASE("Option --show prints what rank 0 does as it happens") {
   CHECK(run_zerolab(common + "memory").out.find("gather_buffers") != std::string::npos);
 }
 
-TEST_CASE("one byte below its need a stage ends with status 3 and one report, at its need it trains") {
+TEST_CASE(
+    "one byte below its need a stage ends with status 3 and one report, at its need it trains") {
   const Scratch scratch;
   for (const int stage : {0, 1, 2, 3}) {
     const std::string common = fmt::format("train --stage {} --model mlp-small --steps 2 --out {} ",
@@ -121,8 +122,8 @@ TEST_CASE("the needs of mlp-small at 4 ranks are ordered: stage 3 < 2 < 1 < 0") 
   Index before = 0;
   for (const int stage : {3, 2, 1, 0}) {
     REQUIRE(mpirun_zerolab(4, fmt::format("train --stage {} --model mlp-small --steps 2 "
-                                                "--out {}",
-                                                stage, scratch.arg("run")))
+                                          "--out {}",
+                                          stage, scratch.arg("run")))
                 .status == 0);
     const Index bytes = need(read_json(scratch.path("run") / "summary.json"));
     CHECK(bytes > before);
@@ -130,14 +131,14 @@ TEST_CASE("the needs of mlp-small at 4 ranks are ordered: stage 3 < 2 < 1 < 0") 
   }
 }
 
-TEST_CASE("a tied head that is not registered ends all ranks with status 4 and says the call to make") {
+TEST_CASE(
+    "a tied head that is not registered ends all ranks with status 4 and says the call to make") {
   const Scratch scratch;
-  const std::string common = "train --stage 3 --model gpt-nano --micro-batch 1 --steps 1 --out " +
-                             scratch.arg("run");
+  const std::string common =
+      "train --stage 3 --model gpt-nano --micro-batch 1 --steps 1 --out " + scratch.arg("run");
   for (const bool processes : {true, false}) {
-    const Outcome outcome =
-        processes ? mpirun_zerolab(4, common + " --break unregistered-head")
-                  : run_zerolab(common + " --break unregistered-head -n 4");
+    const Outcome outcome = processes ? mpirun_zerolab(4, common + " --break unregistered-head")
+                                      : run_zerolab(common + " --break unregistered-head -n 4");
     INFO(outcome.all());
     CHECK(outcome.status == 4);
     CHECK(outcome.count("ZL401") == 1);
@@ -147,8 +148,8 @@ TEST_CASE("a tied head that is not registered ends all ranks with status 4 and s
   }
   CHECK(mpirun_zerolab(4, common).status == 0);
   // The mistake shows in stage 3 only: the others hold every parameter whole.
-  const std::string stage2 = "train --stage 2 --model gpt-nano --micro-batch 1 --steps 1 --out " +
-                             scratch.arg("run");
+  const std::string stage2 =
+      "train --stage 2 --model gpt-nano --micro-batch 1 --steps 1 --out " + scratch.arg("run");
   CHECK(mpirun_zerolab(2, stage2 + " --break unregistered-head").status == 0);
 }
 

@@ -76,8 +76,9 @@ TEST_CASE("activations and workspace are the same in all stages") {
 
 TEST_CASE("stage 3 gathers at most the largest module, stages 0 to 2 nothing") {
   for (const int stage : {0, 1, 2}) {
-    CHECK(run(2, training_of_odd_sizes(stage))[0].memory[0].category_peak[Category::gather_buffers] ==
-          0);
+    CHECK(
+        run(2, training_of_odd_sizes(stage))[0].memory[0].category_peak[Category::gather_buffers] ==
+        0);
   }
   // head: 55 and 11 elements, padded to multiples of 4
   CHECK(run(4, training_of_odd_sizes(3))[0].memory[0].category_peak[Category::gather_buffers] ==

@@ -28,7 +28,8 @@ CompareResult example() {
     held[Category::gather_buffers] = k == 3 ? 200'000 : 0;
     held[Category::reduce_buffers] = 85'000;
     stage.peak = held;
-    stage.traffic = {{Op::reduce_scatter, {.bytes_sent = 3 * 511'680}}, {Op::control, {.bytes_sent = 999}}};
+    stage.traffic = {{Op::reduce_scatter, {.bytes_sent = 3 * 511'680}},
+                     {Op::control, {.bytes_sent = 999}}};
     stage.traffic[k == 0 ? Op::all_reduce : Op::all_gather].bytes_sent = 3 * 511'680;
     result.stages.push_back(stage);
   }

@@ -128,8 +128,8 @@ BatchSource patterned_batches(Index vocabulary) {
                       std::int32_t* targets) {
     const Philox random(7);
     for (Index i = 0; i < count; ++i) {
-      const auto draw = random(static_cast<std::uint64_t>(step),
-                               static_cast<std::uint64_t>(position + i));
+      const auto draw =
+          random(static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(position + i));
       // an arithmetic sequence modulo the vocabulary: something to learn
       for (Index t = 0; t <= length; ++t) {
         const auto token = static_cast<std::int32_t>(

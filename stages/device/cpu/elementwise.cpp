@@ -1,8 +1,7 @@
 #include <algorithm>
-#include <cstring>
-#include <numeric>
 #include <bit>
 #include <cstring>
+#include <numeric>
 
 #include "stages/base/hash.hpp"
 #include "stages/base/philox.hpp"
