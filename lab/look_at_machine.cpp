@@ -70,7 +70,8 @@ Index free_shared_memory() {
 // The launcher says in the environment how many processes it started.
 int launched_ranks() {
   for (const char* name : {"PMI_SIZE", "OMPI_COMM_WORLD_SIZE"}) {
-    if (const char* value = std::getenv(name)) return std::atoi(value);
+    const char* value = std::getenv(name);
+    if (value != nullptr && std::atoi(value) > 0) return std::atoi(value);
   }
   return 1;
 }

@@ -85,17 +85,17 @@ TEST_CASE("a text that cannot be used is refused with its name and a way out", "
     std::filesystem::path path;
     std::string_view why;
   };
-  for (const auto& [path, why] :
+  for (const Case& bad :
        {Case{folder.path() / "absent", "there is no file or folder"}, Case{empty, "is empty"},
         Case{folder.path() / "bare", "has no files"},
         Case{"/proc/self/mem", "failed"},  // a regular file whose first byte cannot be read
         Case{"/dev/null", "neither a file nor a folder"}}) {
-    const auto error = thrown_by([&] { load_text(path); });
-    INFO(path);
+    const auto error = thrown_by([&] { load_text(bad.path); });
+    INFO(bad.path);
     REQUIRE(error);
     CHECK(error->code() == Code::data);
-    CHECK(contains(error->what(), path.string()));
-    CHECK(contains(error->what(), why));
+    CHECK(contains(error->what(), bad.path.string()));
+    CHECK(contains(error->what(), bad.why));
     CHECK(error->way_out() != "");
   }
 }

@@ -23,7 +23,7 @@ TEST_CASE("amounts of memory are read with decimal and binary units", "[lab]") {
 }
 
 TEST_CASE("an amount that is none is refused with the flag, the text and the units", "[lab]") {
-  for (const auto& [text, why] : std::vector<std::pair<std::string, std::string>>{
+  for (const auto& bad : std::vector<std::pair<std::string, std::string>>{
            {"64M", "M could be MB (powers of 1000) or MiB (powers of 1024)"},
            {"64 g", "G could be GB"},
            {"64XB", "the unit xb is not known"},
@@ -33,12 +33,13 @@ TEST_CASE("an amount that is none is refused with the flag, the text and the uni
            {"-1MB", "not an amount"},
            {"0", "at least one byte"},
            {"99999999TiB", "not beyond"}}) {
+    const std::string& text = bad.first;
     const auto error = thrown_by([&] { parse_byte_size(text, "--device-memory"); });
     INFO(text);
     REQUIRE(error);
     CHECK(error->code() == Code::usage);
     CHECK(contains(error->what(), "--device-memory " + text));
-    CHECK(contains(error->what(), why));
+    CHECK(contains(error->what(), bad.second));
     CHECK(contains(error->way_out(), "64MiB"));
   }
 }
