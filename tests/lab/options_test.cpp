@@ -144,7 +144,7 @@ TEST_CASE("values that cannot be are refused with their flag", "[lab]") {
   check_refused({"train", "--device-memory", "64M"}, "M could be MB");
 }
 
-TEST_CASE("-n under mpirun is an error, because mpirun has decided", "[lab]") {
+TEST_CASE("Option -n under mpirun is an error, because mpirun has decided", "[lab]") {
   check_refused({"compare", "-n", "4"}, "-n 4 under mpirun", true);
   CHECK(parse_command_line({"compare"}, true).options.command == Command::compare);
 }
