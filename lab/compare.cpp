@@ -21,7 +21,10 @@ StageResult result_of(const RankReport& report, const Training& training, int ra
   result.peak = report.memory[0].peak;
   result.category_peak = report.memory[0].category_peak;
   result.steady = report.memory[0].steady;
-  result.traffic = report.traffic;
+  result.traffic = report.comm.traffic;
+  for (const ValidationResult& validation : report.validation) {
+    result.validation_loss.push_back(validation.loss);
+  }
   result.tokens_per_second = tokens_per_second(report, training, ranks);
   return result;
 }
@@ -39,7 +42,7 @@ void compare_command(Communicator& communicator, const Plan& plan) {
   prepare_together(communicator, folder, subfolders);
 
   Printer print(communicator, plan.options);
-  print.heading(plan, settings.front(), communicator);
+  print.heading(plan, settings, communicator);
   CompareResult result;
   result.model = plan.model.name;
   result.world_size = communicator.size();

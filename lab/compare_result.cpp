@@ -4,22 +4,18 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
 
 namespace zerolab {
 namespace {
 
-// Doubles in their order, as integers: neighbours differ by 1.
-std::int64_t ordered(double value) {
-  const auto bits = std::bit_cast<std::int64_t>(value);
-  return bits < 0 ? std::numeric_limits<std::int64_t>::min() - bits : bits;
-}
-
-Index ulps_between(double a, double b) {
-  const std::uint64_t distance = static_cast<std::uint64_t>(std::max(ordered(a), ordered(b))) -
-                                 static_cast<std::uint64_t>(std::min(ordered(a), ordered(b)));
-  return static_cast<Index>(std::min<std::uint64_t>(
-      distance, static_cast<std::uint64_t>(std::numeric_limits<Index>::max())));
+// The distance of two numbers in units in the last place of fp32 at their size: the losses are
+// doubles, but what differs between stages is the rounding of fp32 gradients and weights.
+double ulps_between(double a, double b) {
+  if (a == b || !std::isfinite(a) || !std::isfinite(b)) return 0;
+  const int exponent = std::ilogb(std::max(std::abs(a), std::abs(b)));
+  return std::abs(a - b) / std::ldexp(1.0, exponent - (std::numeric_limits<float>::digits - 1));
 }
 
 bool same_bits(double a, double b) {
@@ -57,9 +53,18 @@ Verdict judge(const CompareResult& result) {
       verdict.max_ulp = std::max(verdict.max_ulp, ulps_between(first.loss[step], other.loss[step]));
       if (!verdict.first_difference.empty()) continue;
       verdict.first_difference = difference(first, other, step);
-      verdict.bit_identical = verdict.first_difference.empty();
     }
   }
+  for (const StageResult& other : result.stages) {
+    for (std::size_t i = 0; i < first.validation_loss.size(); ++i) {
+      const double a = first.validation_loss[i];
+      const double b = other.validation_loss[i];
+      if (same_bits(a, b) || !verdict.first_difference.empty()) continue;
+      verdict.first_difference = fmt::format("the held-out loss of stage {} is {}, of stage {} {}",
+                                             other.stage, b, first.stage, a);
+    }
+  }
+  verdict.bit_identical = verdict.first_difference.empty();
   return verdict;
 }
 

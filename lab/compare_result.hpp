@@ -18,6 +18,7 @@ struct StageResult {
   std::vector<double> loss, grad_norm;
   std::vector<std::uint64_t> param_hash;
   std::vector<double> step_seconds;
+  std::vector<double> validation_loss;
   Usage peak;                     // at the moment of the highest total
   Usage category_peak;            // of each category by itself
   Usage steady;                   // at a step boundary
@@ -38,7 +39,7 @@ struct CompareResult {
 struct Verdict {
   bool bit_identical = true;
   bool promised = true;          // with accumulation the order of addition truly differs
-  Index max_ulp = 0;             // largest distance between two losses of one step, of doubles
+  double max_ulp = 0;            // largest distance between two losses of one step, fp32 ulps
   std::string first_difference;  // "step 3: the loss of stage 2 is ..., of stage 0 ..."
 };
 Verdict judge(const CompareResult& result);

@@ -103,6 +103,13 @@ std::string bars(const CompareResult& result, Style style) {
   return text;
 }
 
+std::string validation_line(const CompareResult& result) {
+  const StageResult& first = result.stages.front();
+  if (first.validation_loss.empty()) return "";
+  return fmt::format(" held-out loss after step {}: {:.4f} nats per byte\n", first.loss.size(),
+                     first.validation_loss.back());
+}
+
 std::string verdict_line(const CompareResult& result) {
   const Verdict verdict = judge(result);
   if (result.stages.size() < 2) return "";
@@ -114,8 +121,9 @@ std::string verdict_line(const CompareResult& result) {
   const std::string_view promise =
       verdict.promised ? ""
                        : ", nor promised: with gradient accumulation the order of addition differs";
-  return fmt::format(" bit-identical: no{}\n   first at {}\n   losses differ by at most {} ulp\n",
-                     promise, verdict.first_difference, verdict.max_ulp);
+  return fmt::format(
+      " bit-identical: no{}\n   first at {}\n   losses differ by at most {:.3g} ulp of fp32\n",
+      promise, verdict.first_difference, verdict.max_ulp);
 }
 
 }  // namespace
@@ -134,11 +142,11 @@ std::string compare_table(const CompareResult& result, Style style) {
       {"step\ntime", Align::right}};
   for (const StageResult& stage : result.stages) table.rows.push_back(row(stage, style));
   const std::string title = fmt::format(
-      " {}, {} parameters, {} rank{} ({}); memory of rank 0, each column at its own peak",
+      " {}, {} parameters, {} rank{}, {}; memory of rank 0, each column at its own peak",
       result.model, with_commas(result.parameters), result.world_size,
       result.world_size == 1 ? "" : "s", result.transport);
-  return fmt::format("\n{}\n\n{}\n{}\n{}", title, draw_table(table, style), bars(result, style),
-                     verdict_line(result));
+  return fmt::format("\n{}\n\n{}\n{}\n{}{}", title, draw_table(table, style), bars(result, style),
+                     validation_line(result), verdict_line(result));
 }
 
 }  // namespace zerolab

@@ -22,6 +22,20 @@ std::string thousands(Index value) {
   return text;
 }
 
+// One row for each setting; where stages differ it has all their values.
+std::vector<SettingRow> joined_rows(const std::vector<Effective>& stages) {
+  std::vector<SettingRow> rows = stages.front().rows;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    std::string last = rows[i].value;
+    for (const Effective& stage : stages) {
+      if (stage.rows[i].value == last) continue;
+      last = stage.rows[i].value;
+      rows[i].value += ", " + last;
+    }
+  }
+  return rows;
+}
+
 }  // namespace
 
 Printer::Printer(const Communicator& communicator, const RunOptions& options)
@@ -31,7 +45,7 @@ Printer::Printer(const Communicator& communicator, const RunOptions& options)
       style_(choose_style(options.plain, terminal_)),
       ranks_(communicator.size()) {}
 
-void Printer::heading(const Plan& plan, const Effective& effective,
+void Printer::heading(const Plan& plan, const std::vector<Effective>& effective,
                       const Communicator& communicator) {
   if (!speaks_ || json_) return;
   const Text& text = plan.data->text();
@@ -42,8 +56,10 @@ void Printer::heading(const Plan& plan, const Effective& effective,
   fmt::print("ranks   {}, {}\n", communicator.size(), communicator.description());
   if (communicator.size() == 1) fmt::print("note    one rank: nothing to partition\n");
   if (!text.note.empty()) fmt::print("note    {}\n", text.note);
-  for (const std::string& warning : effective.warnings) fmt::print("warning {}\n", warning);
-  fmt::print("\n{}\n", settings_table(effective.rows, style_));
+  for (const std::string& warning : effective.front().warnings) {
+    fmt::print("warning {}\n", warning);
+  }
+  fmt::print("\n{}\n", settings_table(joined_rows(effective), style_));
   std::fflush(stdout);
 }
 

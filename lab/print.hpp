@@ -16,8 +16,9 @@ class Printer {
  public:
   Printer(const Communicator& communicator, const RunOptions& options);
 
-  /// What is about to run, on what, with which settings; notes and warnings.
-  void heading(const Plan& plan, const Effective& effective, const Communicator& communicator);
+  /// What is about to run, on what, with which settings (one for each stage); notes and warnings.
+  void heading(const Plan& plan, const std::vector<Effective>& effective,
+               const Communicator& communicator);
 
   /// The progress line of one training; for Training::on_step.
   std::function<void(Index, const StepResult&, const Ledger&)> steps(const Training& training);

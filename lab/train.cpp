@@ -13,7 +13,7 @@ void train_command(Communicator& communicator, const Plan& plan) {
   const std::unique_ptr<Recorder> recorder = recorder_for(communicator, plan.options, folder);
 
   Printer print(communicator, plan.options);
-  print.heading(plan, effective, communicator);
+  print.heading(plan, {effective}, communicator);
   Training training = training_for(plan, effective);
   training.on_step = print.steps(training);
   const RankReport report =

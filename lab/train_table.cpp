@@ -51,8 +51,9 @@ std::string memory_table(const MemoryUse& memory, Style style) {
 }
 
 std::string traffic_table(const RankReport& report, Style style) {
-  Table table{{{"collectives of rank 0", Align::left}, {"calls"}, {"elements"}, {"sent"}}, {}};
-  for (const auto& [op, traffic] : report.traffic) {
+  Table table{
+      {{"collectives of rank 0, all steps", Align::left}, {"calls"}, {"elements"}, {"sent"}}, {}};
+  for (const auto& [op, traffic] : report.comm.traffic) {
     table.rows.push_back({std::string(name_of(op)), fmt::to_string(traffic.calls),
                           fmt::to_string(traffic.elements), human_bytes(traffic.bytes_sent)});
   }

@@ -20,6 +20,32 @@ Index bytes_sent(const CommStream::Operation& operation) {
 
 }  // namespace
 
+CommTotals& CommTotals::operator+=(const CommTotals& other) {
+  for (const auto& [op, added] : other.traffic) {
+    Traffic& sum = traffic[op];
+    sum.calls += added.calls;
+    sum.elements += added.elements;
+    sum.bytes_sent += added.bytes_sent;
+  }
+  busy_seconds += other.busy_seconds;
+  exposed_seconds += other.exposed_seconds;
+  return *this;
+}
+
+CommTotals CommTotals::operator-(const CommTotals& earlier) const {
+  CommTotals result;
+  for (const auto& [op, now] : traffic) {
+    const auto found = earlier.traffic.find(op);
+    const Traffic before = found == earlier.traffic.end() ? Traffic{} : found->second;
+    if (now.calls == before.calls) continue;
+    result.traffic[op] = {now.calls - before.calls, now.elements - before.elements,
+                          now.bytes_sent - before.bytes_sent};
+  }
+  result.busy_seconds = busy_seconds - earlier.busy_seconds;
+  result.exposed_seconds = exposed_seconds - earlier.exposed_seconds;
+  return result;
+}
+
 struct Pending::Job {
   CommStream::Operation operation;
   CommStream::Clock::time_point issued, started, finished;
@@ -88,7 +114,7 @@ void CommStream::wait(Pending& pending) {
       }
     }
   }
-  exposed_seconds_ += seconds(Clock::now() - waited);
+  totals_.exposed_seconds += seconds(Clock::now() - waited);
   const Pending finished = std::move(pending);
   if (job.error) std::rethrow_exception(job.error);
   account(job, waited);
@@ -97,8 +123,8 @@ void CommStream::wait(Pending& pending) {
 void CommStream::account(const Job& job, Clock::time_point waited) {
   const Operation& operation = job.operation;
   const Index sent = bytes_sent(operation);
-  busy_seconds_ += seconds(job.finished - job.started);
-  Traffic& traffic = traffic_[operation.op];
+  totals_.busy_seconds += seconds(job.finished - job.started);
+  Traffic& traffic = totals_.traffic[operation.op];
   traffic.calls += 1;
   traffic.elements += operation.elements;
   traffic.bytes_sent += sent;

@@ -25,6 +25,16 @@ struct Traffic {
   Index bytes_sent = 0;
 };
 
+/// Everything a stream has done up to a moment; the difference of two is what happened between.
+struct CommTotals {
+  std::map<Op, Traffic> traffic;
+  double busy_seconds = 0;     // in which a collective ran
+  double exposed_seconds = 0;  // in which the compute thread stood waiting for one
+
+  CommTotals& operator+=(const CommTotals& other);
+  CommTotals operator-(const CommTotals& earlier) const;
+};
+
 /// A collective on its way. It holds the buffers that were taken for it; CommStream::wait gives
 /// them back. Wait for every one; a Pending that is destroyed unwaited (an exception is passing by)
 /// waits silently, so that whatever the collective reads and writes stays until it is done.
@@ -85,11 +95,8 @@ class CommStream {
   /// comm event and counts the traffic. Nothing happens if `pending` is empty.
   void wait(Pending& pending);
 
-  /// Bytes and calls of everything waited for so far.
-  const std::map<Op, Traffic>& traffic() const { return traffic_; }
-  /// Seconds the collectives took, and seconds the compute thread stood waiting for them (exposed).
-  double busy_seconds() const { return busy_seconds_; }
-  double exposed_seconds() const { return exposed_seconds_; }
+  /// Of everything waited for so far.
+  const CommTotals& totals() const { return totals_; }
 
  private:
   using Job = Pending::Job;
@@ -103,9 +110,7 @@ class CommStream {
   Device& device_;
   Ledger& ledger_;
   Recorder& recorder_;
-  std::map<Op, Traffic> traffic_;
-  double busy_seconds_ = 0;
-  double exposed_seconds_ = 0;
+  CommTotals totals_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -79,12 +79,13 @@ Json summary_json(const RankReport& report, const Training& training, int ranks)
             {"steps", steps},
             {"validation", validation},
             {"memory", memory},
-            {"comm", to_json(report.traffic)},
-            {"comm_seconds", report.comm_seconds},
-            {"exposed_comm_seconds", report.exposed_comm_seconds}};
+            {"validation_comm", to_json(report.validation_comm.traffic)},
+            {"comm", to_json(report.comm.traffic)},
+            {"comm_seconds", report.comm.busy_seconds},
+            {"exposed_comm_seconds", report.comm.exposed_seconds}};
   json["overlap_fraction"] =
-      report.comm_seconds > 0
-          ? Json(std::max(0.0, 1 - report.exposed_comm_seconds / report.comm_seconds))
+      report.comm.busy_seconds > 0
+          ? Json(std::max(0.0, 1 - report.comm.exposed_seconds / report.comm.busy_seconds))
           : Json(nullptr);
   json["tokens_per_second"] = tokens_per_second(report, training, ranks);
   return json;

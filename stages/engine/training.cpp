@@ -7,16 +7,24 @@
 namespace zerolab {
 namespace {
 
-void run_steps(Engine& engine, const Training& training, const Ledger& ledger, RankReport& report) {
+void run_steps(Engine& engine, const Training& training, const Ledger& ledger,
+               const CommStream& comm, RankReport& report) {
+  const auto counted = [&comm](CommTotals& into, const auto& work) {
+    const CommTotals before = comm.totals();
+    auto result = work();
+    into += comm.totals() - before;
+    return result;
+  };
   for (Index step = 1; step <= training.steps; ++step) {
-    report.steps.push_back(engine.step(training.batches));
+    report.steps.push_back(counted(report.comm, [&] { return engine.step(training.batches); }));
     if (training.on_step) training.on_step(step, report.steps.back(), ledger);
     if (!training.validation) continue;
     const bool due = training.validate_every > 0 && step % training.validate_every == 0;
-    if (due || step == training.steps) {
-      report.validation.push_back(
-          {step, engine.evaluate(training.validation, training.validation_sequences)});
-    }
+    if (!due && step < training.steps) continue;
+    const double loss = counted(report.validation_comm, [&] {
+      return engine.evaluate(training.validation, training.validation_sequences);
+    });
+    report.validation.push_back({step, loss});
   }
 }
 
@@ -42,13 +50,10 @@ RankReport train(Communicator& communicator, Recorder& recorder, const Training&
     Engine engine(runtime, *model, training.stage(runtime), training.sequence_length);
     barrier(comm, "set-up");
     recorder.start_clock();
-    run_steps(engine, training, ledger, report);
+    run_steps(engine, training, ledger, comm, report);
 
     report.parameters = model->parameters().numel();
     report.device = device.description();
-    report.traffic = comm.traffic();
-    report.comm_seconds = comm.busy_seconds();
-    report.exposed_comm_seconds = comm.exposed_seconds();
     report.memory = memory_of_all_ranks(comm, ledger);
   }
   report.left_over = ledger.live();

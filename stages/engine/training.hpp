@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <vector>
 
@@ -48,10 +47,9 @@ struct RankReport {
   std::vector<StepResult> steps;
   std::vector<ValidationResult> validation;
   std::vector<MemoryUse> memory;  // of every rank
-  std::map<Op, Traffic> traffic;
-  double comm_seconds = 0;
-  double exposed_comm_seconds = 0;
-  Usage left_over;  // live after the engine and the model are gone: all zero
+  CommTotals comm;                // of the optimizer steps
+  CommTotals validation_comm;     // of the evaluations between them
+  Usage left_over;                // live after the engine and the model are gone: all zero
 };
 
 /// Runs it on this rank. Every rank must call it with the same training.

@@ -158,8 +158,8 @@ class Suite {
   /// Waits, and checks what was counted.
   void finish(Pending pending, Op op, Index count, Index bytes) {
     const auto counted = [&] {
-      const auto entry = stream_.traffic().find(op);
-      return entry == stream_.traffic().end() ? Traffic{} : entry->second;
+      const auto entry = stream_.totals().traffic.find(op);
+      return entry == stream_.totals().traffic.end() ? Traffic{} : entry->second;
     };
     const Traffic before = counted();
     const bool called = static_cast<bool>(pending);
@@ -220,15 +220,15 @@ class Suite {
     for (std::size_t r = 0; r < all.size(); ++r) {
       expect(all[r] == std::vector{static_cast<std::byte>(r + 1)}, "share: entry {}", r);
     }
-    expect(stream_.traffic().at(Op::control).bytes_sent == size_ - 1, "share: bytes");
+    expect(stream_.totals().traffic.at(Op::control).bytes_sent == size_ - 1, "share: bytes");
     expect(share(stream_, {}, "nothing").size() == at(size_), "share of nothing");
-    expect(stream_.traffic().at(Op::control).calls == 1, "share: calls");
+    expect(stream_.totals().traffic.at(Op::control).calls == 1, "share: calls");
   }
 
   void check_barrier() {
     barrier(stream_, "barrier");
-    expect(stream_.traffic().at(Op::barrier).calls == 1, "barrier: calls");
-    expect(stream_.traffic().at(Op::barrier).bytes_sent == 0, "barrier: bytes");
+    expect(stream_.totals().traffic.at(Op::barrier).calls == 1, "barrier: calls");
+    expect(stream_.totals().traffic.at(Op::barrier).bytes_sent == 0, "barrier: bytes");
   }
 
   /// Many collectives under way, waited for in several orders.
@@ -253,7 +253,7 @@ class Suite {
       }
     }
     expect(ledger_.live().total() == 0, "overlap: buffers left");
-    expect(stream_.busy_seconds() > 0 && stream_.exposed_seconds() > 0, "overlap: no time passed");
+    expect(stream_.totals().busy_seconds > 0 && stream_.totals().exposed_seconds > 0, "overlap: no time passed");
   }
 
   /// A pending that is destroyed unwaited has kept its memory until the worker was done.

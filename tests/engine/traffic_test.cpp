@@ -31,8 +31,8 @@ std::vector<Counted> transformer_parameters() {
 }
 
 Index sent(const RankReport& report, Op op) {
-  const auto entry = report.traffic.find(op);
-  return entry == report.traffic.end() ? 0 : entry->second.bytes_sent;
+  const auto entry = report.comm.traffic.find(op);
+  return entry == report.comm.traffic.end() ? 0 : entry->second.bytes_sent;
 }
 
 }  // namespace
@@ -90,6 +90,6 @@ TEST_CASE("stage 1 reduces once a step, stages 2 and 3 every micro-step") {
     training.settings.zero.reduce_bucket_size = Index{1} << 40;  // one bucket
     const RankReport report = run(2, training)[0];
     const Op op = stage == 0 ? Op::all_reduce : Op::reduce_scatter;
-    CHECK(report.traffic.at(op).calls == (stage < 2 ? 5 : 20));
+    CHECK(report.comm.traffic.at(op).calls == (stage < 2 ? 5 : 20));
   }
 }

@@ -19,6 +19,7 @@ CompareResult example() {
     stage.loss = {5.5467, 4.25, 3.3125};
     stage.grad_norm = {2.5, 1.5, 0.75};
     stage.param_hash = {1, 2, 3};
+    stage.validation_loss = {3.4375};
     stage.step_seconds = {0.5, 0.0812, 0.0823};
     Usage& held = stage.category_peak;
     held[Category::parameters] = k < 3 ? whole : whole / 4;
@@ -48,7 +49,7 @@ TEST_CASE("the comparison is printed as it was approved", "[lab]") {
   const std::string text = compare_table(example(), Style::ascii);
   check_width(text);
   CHECK(text == R"approved(
- gpt-nano, 170,560 parameters, 4 ranks (threads); memory of rank 0, each column at its own peak
+ gpt-nano, 170,560 parameters, 4 ranks, threads; memory of rank 0, each column at its own peak
 
        loss                                                         gather   reduce              sent    step
  stage first -> last    parameters gradients optimizer activations buffers  buffers     peak per step    time
@@ -64,6 +65,7 @@ TEST_CASE("the comparison is printed as it was approved", "[lab]") {
  stage 2 PPPPPPPPPGGGOOOOaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaar 4.46 MiB
  stage 3 PPGGGOOOOaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaagggr 4.16 MiB
 
+ held-out loss after step 3: 3.4375 nats per byte
  bit-identical: yes (loss, gradient norm, parameter hash at all 3 steps)
 )approved");
 }
@@ -93,14 +95,14 @@ TEST_CASE("one bit in one hash is noticed, and the first place named", "[lab]") 
   CompareResult result = example();
   CHECK(judge(result).bit_identical);
   result.stages[2].param_hash[1] = 7;
-  result.stages[3].loss[2] = std::nextafter(3.3125, 4);
+  result.stages[3].loss[2] = std::nextafter(3.3125F, 4.0F);
   const Verdict verdict = judge(result);
   CHECK_FALSE(verdict.bit_identical);
   CHECK(verdict.max_ulp == 1);
   CHECK(contains(verdict.first_difference, "step 2: the parameter hash of stage 2"));
   const std::string text = compare_table(result, Style::ascii);
   CHECK(contains(text, "bit-identical: no\n"));
-  CHECK(contains(text, "at most 1 ulp"));
+  CHECK(contains(text, "at most 1 ulp of fp32"));
 }
 
 TEST_CASE("a norm that differs is noticed, NaN equals NaN, 0 does not equal -0", "[lab]") {
@@ -110,6 +112,13 @@ TEST_CASE("a norm that differs is noticed, NaN equals NaN, 0 does not equal -0",
   for (StageResult& stage : result.stages) stage.grad_norm[0] = 0;
   result.stages[1].grad_norm[0] = -0.0;
   CHECK(contains(judge(result).first_difference, "step 1: the gradient norm of stage 1"));
+}
+
+TEST_CASE("a held-out loss that differs is noticed too", "[lab]") {
+  CompareResult result = example();
+  result.stages[3].validation_loss[0] = std::nextafter(3.4375, 4.0);
+  CHECK_FALSE(judge(result).bit_identical);
+  CHECK(contains(judge(result).first_difference, "held-out loss of stage 3"));
 }
 
 TEST_CASE("with gradient accumulation a difference is said not to be promised away", "[lab]") {
