@@ -9,6 +9,7 @@
 #include "lab/commands.hpp"
 #include "lab/doctor.hpp"
 #include "lab/options.hpp"
+#include "lab/terminal.hpp"
 #include "stages/comm/job.hpp"
 
 namespace zerolab {
@@ -105,7 +106,7 @@ int run(int argc, char** argv) {
   }
   const RunOptions& options = invocation.options;
   if (options.command == Command::doctor) {
-    return run_doctor(std::cout, choose_style(options.plain, true));
+    return run_doctor(std::cout, choose_style(options.plain, output_is_terminal()));
   }
   SharedPlan plan(options, joined(argc, argv));
   try {

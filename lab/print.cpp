@@ -1,13 +1,13 @@
 #include "lab/print.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <iostream>
 
 #include "lab/compare_json.hpp"
 #include "lab/compare_table.hpp"
 #include "lab/settings_table.hpp"
+#include "lab/terminal.hpp"
 #include "lab/train_table.hpp"
 #include "stages/engine/summary.hpp"
 
@@ -41,7 +41,7 @@ std::vector<SettingRow> joined_rows(const std::vector<Effective>& stages) {
 Printer::Printer(const Communicator& communicator, const RunOptions& options)
     : speaks_(communicator.rank() == 0),
       json_(options.json),
-      terminal_(isatty(STDOUT_FILENO) == 1),
+      terminal_(output_is_terminal()),
       style_(choose_style(options.plain, terminal_)),
       ranks_(communicator.size()) {}
 
