@@ -29,7 +29,7 @@ int Outcome::count(const std::string& text) const {
 
 Outcome run_command(const std::string& line) {
   const Scratch scratch;
-  const std::string whole = fmt::format("timeout -k 5 60 {} >{} 2>{} </dev/null", line,
+  const std::string whole = fmt::format("timeout -k 5 180 {} >{} 2>{} </dev/null", line,
                                         scratch.arg("out"), scratch.arg("err"));
   const int status = std::system(whole.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_text(scratch.path("out")),

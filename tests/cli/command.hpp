@@ -7,7 +7,7 @@
 
 namespace zerolab::test {
 
-/// What a command did. A command that hangs is killed after a minute, with status 124.
+/// What a command did. A command that hangs is killed after three minutes, with status 124.
 struct Outcome {
   int status = 0;
   std::string out;
