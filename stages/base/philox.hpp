@@ -42,9 +42,9 @@ struct Philox {
 /// and scaled to variance 1. Integers and one multiplication: no libm, so CPU and GPU agree.
 ZEROLAB_HOST_DEVICE constexpr float almost_normal(const Philox::Block& block, float deviation) {
   std::int32_t sum = 0;
-  for (int i = 0; i < 4; ++i) {
-    sum += static_cast<std::int32_t>(block.word[i] & 0xFFFFU);
-    sum += static_cast<std::int32_t>(block.word[i] >> 16);
+  for (const std::uint32_t word : block.word) {
+    sum += static_cast<std::int32_t>(word & 0xFFFFU);
+    sum += static_cast<std::int32_t>(word >> 16);
   }
   // mean 8 * 65535 / 2; variance 8 * (65536^2 - 1) / 12, whose square root is 53509.92.
   constexpr float kPerUnit = static_cast<float>(1.0 / 53509.91992145);

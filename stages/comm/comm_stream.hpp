@@ -96,7 +96,7 @@ class CommStream {
   void wait(Pending& pending);
 
   /// Of everything waited for so far.
-  const CommTotals& totals() const { return totals_; }
+  CommTotals totals() const { return totals_; }
 
  private:
   using Job = Pending::Job;

@@ -158,8 +158,7 @@ class Suite {
   /// Waits, and checks what was counted.
   void finish(Pending pending, Op op, Index count, Index bytes) {
     const auto counted = [&] {
-      const auto entry = stream_.totals().traffic.find(op);
-      return entry == stream_.totals().traffic.end() ? Traffic{} : entry->second;
+      return stream_.totals().traffic[op];
     };
     const Traffic before = counted();
     const bool called = static_cast<bool>(pending);
