@@ -43,7 +43,7 @@ Diagnosis diagnose(const Machine& machine, Style style) {
   }
   const auto fail = [&diagnosis](Code code, const std::string& what, const std::string& way_out) {
     const Error error(code, what, way_out);
-    diagnosis.warnings.push_back(error.what());
+    diagnosis.warnings.emplace_back(error.what());
     diagnosis.exit_status = error.exit_status();
   };
   if (!machine.mpi_threads_suffice) {

@@ -28,6 +28,12 @@ class SharedPlan {
     return *plan_;
   }
 
+  /// Whether the run has got as far as its folder.
+  bool folder_is_ours() {
+    const std::lock_guard lock(mutex_);
+    return plan_ && *plan_->folder_is_ours;
+  }
+
  private:
   std::mutex mutex_;
   RunOptions options_;
@@ -43,10 +49,6 @@ void report_error(const Error& error) {
 /// error.json in the run folder, for whoever finds the folder later.
 void write_error(const std::filesystem::path& folder, const Communicator& communicator,
                  const Error& error) {
-  if (!std::filesystem::exists(folder / "run.json") &&
-      !std::filesystem::exists(folder / "compare.json")) {
-    return;  // not a run folder of ours
-  }
   write_json(folder / "error.json", {{"code", code_name(error.code())},
                                      {"exit_status", error.exit_status()},
                                      {"rank", communicator.rank()},
@@ -64,9 +66,9 @@ RankProgram program(SharedPlan& plan, const RunOptions& options) {
       compare_command(communicator, shared);
     }
   };
-  result.report = [&options](const Communicator& communicator, const Error& error) {
+  result.report = [&](const Communicator& communicator, const Error& error) {
     report_error(error);
-    write_error(options.out, communicator, error);
+    if (plan.folder_is_ours()) write_error(options.out, communicator, error);
   };
   return result;
 }

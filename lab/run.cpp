@@ -33,8 +33,13 @@ std::vector<Given> preset_settings(const ModelDescription& model) {
 }  // namespace
 
 Plan make_plan(const RunOptions& options, std::string command_line, int ranks) {
-  Plan plan{options, std::move(command_line), ranks, describe_model(options.model), nullptr};
-  Text text = options.data ? load_text(*options.data) : load_default_text();
+  Plan plan;
+  plan.options = options;
+  plan.command_line = std::move(command_line);
+  plan.ranks = ranks;
+  plan.model = describe_model(options.model);
+  Text text = options.data ? load_text(*options.data)
+                           : load_default_text("/usr/share/common-licenses", ZEROLAB_GUIDES);
   auto data = std::make_shared<ByteData>(std::move(text), options.seed);
   data->check_fits(plan.model.sequence_length, plan.model.vocab_size);
   plan.data = std::move(data);
@@ -97,7 +102,7 @@ std::unique_ptr<Recorder> recorder_for(const Communicator& communicator, const R
 }
 
 RankReport run_in_folder(Communicator& communicator, Recorder& recorder, const Plan& plan,
-                         const Effective& effective, Training training,
+                         const Effective& effective, const Training& training,
                          const std::filesystem::path& folder) {
   const bool writes = communicator.rank() == 0;
   if (writes) write_json(folder / "run.json", run_json(plan, effective, training, communicator));
@@ -109,13 +114,15 @@ RankReport run_in_folder(Communicator& communicator, Recorder& recorder, const P
   return report;
 }
 
-void prepare_together(Communicator& communicator, const std::filesystem::path& folder,
+void prepare_together(Communicator& communicator, const Plan& plan,
                       const std::vector<std::string>& subfolders) {
   if (communicator.rank() == 0) {
+    const std::filesystem::path folder = plan.options.out;
     prepare_run_folder(folder);
     for (const std::string& name : subfolders) std::filesystem::create_directory(folder / name);
   }
   meet(communicator, "run folder");
+  *plan.folder_is_ours = true;
 }
 
 void write_json(const std::filesystem::path& file, const nlohmann::ordered_json& json) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -20,6 +21,7 @@ struct Plan {
   int ranks = 1;
   ModelDescription model;
   std::shared_ptr<const ByteData> data;
+  std::shared_ptr<std::atomic<bool>> folder_is_ours = std::make_shared<std::atomic<bool>>(false);
 };
 
 /// Reads what the options name. Throws Error (exit status 2) for anything that cannot be used.
@@ -34,7 +36,7 @@ Training training_for(const Plan& plan, const Effective& effective);
 /// Trains on this rank and writes rank<r>.events.jsonl, and on rank 0 run.json and summary.json,
 /// into `folder`, which must be there and empty. `recorder` must be made by recorder_for.
 RankReport run_in_folder(Communicator& communicator, Recorder& recorder, const Plan& plan,
-                         const Effective& effective, Training training,
+                         const Effective& effective, const Training& training,
                          const std::filesystem::path& folder);
 
 /// Writes events into the folder as the options say, and shows them on rank 0 if asked to.
@@ -42,7 +44,8 @@ std::unique_ptr<Recorder> recorder_for(const Communicator& communicator, const R
                                        const std::filesystem::path& folder);
 
 /// Rank 0 makes the run folder (lab/run_folder.hpp) and what is in `subfolders`; the others wait.
-void prepare_together(Communicator& communicator, const std::filesystem::path& folder,
+/// From then on a failure may write error.json into it.
+void prepare_together(Communicator& communicator, const Plan& plan,
                       const std::vector<std::string>& subfolders = {});
 
 void write_json(const std::filesystem::path& file, const nlohmann::ordered_json& json);

@@ -24,18 +24,19 @@ struct Content {
 };
 
 void look_into(const fs::path& folder, const fs::path& below, Content& content) {
-  static const std::regex kTelling(R"(run\.json|compare\.json|rank[0-9]+\.events\.jsonl)");
-  static const std::regex kPlain(R"(summary\.json|error\.json)");
-  static const std::regex kStage(R"(stage[0-3])");
+  static const std::regex telling(R"(run\.json|compare\.json|rank[0-9]+\.events\.jsonl)");
+  static const std::regex plain(R"(summary\.json|error\.json)");
+  static const std::regex stage(R"(stage[0-3])");
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
     const bool file = entry.is_regular_file() && !entry.is_symlink();
     const bool directory = entry.is_directory() && !entry.is_symlink();
-    if (file && std::regex_match(name, kTelling)) {
+    if (file && std::regex_match(name, telling)) {
       content.ours = true;
-    } else if (directory && below.empty() && std::regex_match(name, kStage)) {
+    } else if (directory && below.empty() && std::regex_match(name, stage)) {
+      content.ours = true;  // a comparison that ended early left it; what is in it counts too
       look_into(entry.path(), name, content);
-    } else if (!(file && std::regex_match(name, kPlain))) {
+    } else if (!(file && std::regex_match(name, plain))) {
       content.foreign.push_back((below / name).string());
     }
   }

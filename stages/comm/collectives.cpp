@@ -78,10 +78,10 @@ CommStream::Round gather_round(const CommStream& stream, const std::vector<Run>&
 /// when the parts are equal, one round does it.
 struct Rounds {
   Index chunk;
-  Index count;
+  Index count = 0;
 
   Rounds(const std::vector<Run>& runs, int ranks)
-      : chunk(std::max(Index{1}, total_elements(runs) / std::max(1, ranks - 1))), count(0) {
+      : chunk(std::max(Index{1}, total_elements(runs) / std::max(1, ranks - 1))) {
     for (int owner = 0; owner < ranks; ++owner) {
       count = std::max(count, ceil_div(part_elements(runs, owner), chunk));
     }
@@ -158,23 +158,23 @@ CommStream::Operation over_runs(Op op, [[maybe_unused]] const CommStream& stream
 
 }  // namespace
 
-Pending all_gather(CommStream& stream, std::vector<Run> runs, std::string owner) {
+Pending all_gather(CommStream& stream, const std::vector<Run>& runs, std::string owner) {
   auto operation = over_runs(Op::all_gather, stream, runs, std::move(owner));
   if (operation.elements == 0) return {};
   operation.rounds.push_back(gather_round(stream, runs));
   return enqueue(stream, std::move(operation));
 }
 
-Pending reduce_scatter(CommStream& stream, std::vector<Run> runs, float factor, std::string owner,
-                       const Setting* scales_with) {
+Pending reduce_scatter(CommStream& stream, const std::vector<Run>& runs, float factor,
+                       std::string owner, const Setting* scales_with) {
   auto operation = over_runs(Op::reduce_scatter, stream, runs, std::move(owner));
   if (operation.elements == 0) return {};
   add_reduction(operation, stream, runs, factor, scales_with);
   return enqueue(stream, std::move(operation));
 }
 
-Pending all_reduce(CommStream& stream, std::vector<Run> runs, float factor, std::string owner,
-                   const Setting* scales_with) {
+Pending all_reduce(CommStream& stream, const std::vector<Run>& runs, float factor,
+                   std::string owner, const Setting* scales_with) {
   auto operation = over_runs(Op::all_reduce, stream, runs, std::move(owner));
   if (operation.elements == 0) return {};
   add_reduction(operation, stream, runs, factor, scales_with);

@@ -23,16 +23,16 @@ struct Run {
 // must stay until CommStream::wait. With one rank nothing is sent, but the call is counted.
 
 /// Every rank's own part is filled in; afterwards the whole run is.
-Pending all_gather(CommStream& stream, std::vector<Run> runs, std::string owner);
+Pending all_gather(CommStream& stream, const std::vector<Run>& runs, std::string owner);
 
 /// The own part becomes (sum over ranks, in rank order) * factor; the rest of the run is left as it
 /// was. Works in rounds, so that beside the runs it holds a receive buffer of at most their size.
-Pending reduce_scatter(CommStream& stream, std::vector<Run> runs, float factor, std::string owner,
-                       const Setting* scales_with = nullptr);
+Pending reduce_scatter(CommStream& stream, const std::vector<Run>& runs, float factor,
+                       std::string owner, const Setting* scales_with = nullptr);
 
 /// reduce_scatter followed by all_gather: the whole run becomes the scaled sum.
-Pending all_reduce(CommStream& stream, std::vector<Run> runs, float factor, std::string owner,
-                   const Setting* scales_with = nullptr);
+Pending all_reduce(CommStream& stream, const std::vector<Run>& runs, float factor,
+                   std::string owner, const Setting* scales_with = nullptr);
 
 /// `data` of rank `root` replaces everybody's.
 Pending broadcast(CommStream& stream, std::span<std::byte> data, int root, std::string owner);

@@ -64,6 +64,7 @@ RankOutcome run_rank(Communicator& communicator, const RankProgram& program) {
 int run_threads(int ranks, const std::function<RankProgram(int rank)>& program) {
   LocalWorld world(ranks);
   std::vector<RankProgram> programs;
+  programs.reserve(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) programs.push_back(program(rank));
 
   std::vector<RankOutcome> outcomes(programs.size());

@@ -46,7 +46,7 @@ Pending Ddp::reduce(const Bucket& bucket, std::string owner) {
     const Range range = layout_.padded_parameter(gradient.parameter->id());
     runs.push_back({gradients_.at(range.begin), layout_.even_bounds(range)});
   }
-  return all_reduce(runtime_.comm, std::move(runs), mean_factor(runtime_), std::move(owner));
+  return all_reduce(runtime_.comm, runs, mean_factor(runtime_), std::move(owner));
 }
 
 void Ddp::finish_gradients(MicroStep /*micro_step*/) { buckets_.flush(); }

@@ -49,7 +49,7 @@ Pending Zero1::reduce(const Bucket& bucket, std::string owner) {
     const Range range = layout_.padded_parameter(gradient.parameter->id());
     runs.push_back({gradients_.at(range.begin), layout_.slice_bounds(range)});
   }
-  return reduce_scatter(runtime_.comm, std::move(runs), mean_factor(runtime_), std::move(owner));
+  return reduce_scatter(runtime_.comm, runs, mean_factor(runtime_), std::move(owner));
 }
 
 void Zero1::finish_gradients(MicroStep /*micro_step*/) { buckets_.flush(); }

@@ -49,7 +49,7 @@ Pending Zero2::reduce(const Bucket& bucket, std::string owner) {
     const Range range = layout_.padded_parameter(gradient.parameter->id());
     runs.push_back({gradient.whole.floats(), layout_.slice_bounds(range)});
   }
-  return reduce_scatter(runtime_.comm, std::move(runs), mean_factor(runtime_), std::move(owner));
+  return reduce_scatter(runtime_.comm, runs, mean_factor(runtime_), std::move(owner));
 }
 
 // Of the reduced gradients this rank keeps what lies in its slice; the bucket frees the rest.

@@ -50,7 +50,7 @@ void Zero3::fetch(const Visit& visit) {
     ParameterState::move(*parameter, Status::inflight, Cause::fetch, module, runtime_.recorder);
     missing.push_back(parameter);
   }
-  Pending gather = all_gather(runtime_.comm, std::move(runs), module);
+  Pending gather = all_gather(runtime_.comm, runs, module);
   runtime_.comm.wait(gather);
   for (Parameter* parameter : missing) {
     parameter->data = gathered_[parameter->id()].floats();
@@ -87,7 +87,7 @@ Pending Zero3::reduce(const Bucket& bucket, std::string owner) {
   for (const ReadyGradient& gradient : bucket) {
     runs.push_back({gradient.whole.floats(), layout_.of(*gradient.parameter).bounds()});
   }
-  return reduce_scatter(runtime_.comm, std::move(runs), mean_factor(runtime_), std::move(owner));
+  return reduce_scatter(runtime_.comm, runs, mean_factor(runtime_), std::move(owner));
 }
 
 // Of the reduced gradients this rank keeps its pieces; the bucket frees the rest.

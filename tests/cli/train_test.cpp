@@ -153,6 +153,19 @@ TEST_CASE(
   CHECK(mpirun_zerolab(2, stage2 + " --break unregistered-head").status == 0);
 }
 
+TEST_CASE("a failed comparison tells where it failed, and its folder can be used again") {
+  const Scratch scratch;
+  const std::string compare =
+      "compare -n 2 --model mlp-small --steps 1 --out " + scratch.arg("run");
+  CHECK(run_zerolab(compare + " --device-memory 1MiB").status == 3);
+  CHECK(read_json(scratch.path("run") / "error.json")["code"] == "ZL301");
+  // An input that is refused later leaves what is in the folder alone.
+  CHECK(run_zerolab(compare + " --data /nowhere").status == 2);
+  CHECK(read_json(scratch.path("run") / "error.json")["code"] == "ZL301");
+  CHECK(run_zerolab(compare).status == 0);
+  CHECK(!std::filesystem::exists(scratch.path("run") / "error.json"));
+}
+
 TEST_CASE("doctor says what there is, with status 0") {
   for (const Outcome& outcome : {run_zerolab("doctor"), mpirun_zerolab(2, "doctor")}) {
     INFO(outcome.all());

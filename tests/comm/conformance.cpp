@@ -157,9 +157,7 @@ class Suite {
 
   /// Waits, and checks what was counted.
   void finish(Pending pending, Op op, Index count, Index bytes) {
-    const auto counted = [&] {
-      return stream_.totals().traffic[op];
-    };
+    const auto counted = [&] { return stream_.totals().traffic[op]; };
     const Traffic before = counted();
     const bool called = static_cast<bool>(pending);
     stream_.wait(pending);
@@ -252,7 +250,8 @@ class Suite {
       }
     }
     expect(ledger_.live().total() == 0, "overlap: buffers left");
-    expect(stream_.totals().busy_seconds > 0 && stream_.totals().exposed_seconds > 0, "overlap: no time passed");
+    expect(stream_.totals().busy_seconds > 0 && stream_.totals().exposed_seconds > 0,
+           "overlap: no time passed");
   }
 
   /// A pending that is destroyed unwaited has kept its memory until the worker was done.
