@@ -166,6 +166,24 @@ TEST_CASE("a failed comparison tells where it failed, and its folder can be used
   CHECK(!std::filesystem::exists(scratch.path("run") / "error.json"));
 }
 
+TEST_CASE(
+    "a loss that is not finite ends the run with status 5 on all ranks, after it was recorded") {
+  const Scratch scratch;
+  for (const int stage : {0, 3}) {
+    const Outcome outcome = mpirun_zerolab(
+        3, fmt::format("train --stage {} --model mlp-small --learning-rate 1e30 --steps 5 --out {}",
+                       stage, scratch.arg("run")));
+    INFO(outcome.all());
+    CHECK(outcome.status == 5);
+    CHECK(outcome.count("ZL502") == 1);
+    json last_step;
+    for (const json& event : read_json_lines(scratch.path("run") / "rank2.events.jsonl")) {
+      if (event["ev"] == "step") last_step = event;
+    }
+    CHECK((last_step.at("loss").is_null() || last_step.at("grad_norm").is_null()));
+  }
+}
+
 TEST_CASE("doctor says what there is, with status 0") {
   for (const Outcome& outcome : {run_zerolab("doctor"), mpirun_zerolab(2, "doctor")}) {
     INFO(outcome.all());
