@@ -71,8 +71,8 @@ StepResult Engine::step(const BatchSource& batches) {
       StepEvent{result.loss, result.grad_norm, result.scale, result.skipped, result.hash});
   if (!std::isfinite(result.loss) || !std::isfinite(result.grad_norm)) {
     throw Error(Code::not_finite,
-                fmt::format("step {}: the loss is {} and the gradient norm {}", step, result.loss,
-                            result.grad_norm),
+                fmt::format("step {}: the loss is {} and the gradient norm {}", step,
+                            std::abs(result.loss), result.grad_norm),
                 "lower the learning rate, or clip the gradient (gradient_clipping)");
   }
   return result;
