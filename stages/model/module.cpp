@@ -51,10 +51,18 @@ Tensor Module::forward(const Tensor& input) {
   context_->hooks.before(visit);
   Tensor output = do_forward(input);
   context_->hooks.after(visit);
+  if (keeps()) ++not_undone_;
   return output;
 }
 
 Tensor Module::backward(const Tensor& output_gradient) {
+  if (not_undone_ == 0) {
+    throw Error(Code::gradient_state,
+                fmt::format("module '{}' on rank {} runs backward more often than forward", name_,
+                            context_->recorder.rank()),
+                "run backward once for every forward");
+  }
+  --not_undone_;
   const Visit visit{*this, VisitKind::backward};
   context_->hooks.before(visit);
   Tensor input_gradient = do_backward(output_gradient);

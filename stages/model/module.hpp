@@ -85,7 +85,8 @@ class Module {
   /// Keeps what backward needs, except in an evaluation pass.
   Tensor forward(const Tensor& input);
   /// Gradient of the loss by the output in, by the input out. Undoes the latest forward not yet
-  /// undone. Layers that have no differentiable input return an empty tensor.
+  /// undone; throws Error (Code::gradient_state) when there is none. Layers that have no
+  /// differentiable input return an empty tensor.
   Tensor backward(const Tensor& output_gradient);
 
   /// The parameters this module reads: its own, and those registered as external.
@@ -135,6 +136,7 @@ class Module {
   std::vector<Parameter*> external_;
   std::vector<Module*> children_;
   ModelContext* context_ = nullptr;
+  Index not_undone_ = 0;  // forwards that backward has not undone
 };
 
 /// Says that `module` reads a parameter that another module owns, so that stage 3 gathers it before

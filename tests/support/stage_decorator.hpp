@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "stages/engine/stage.hpp"
+
+namespace zerolab::test {
+
+/// A stage that is another one; a test overrides what it wants to see or to change.
+class StageDecorator : public Stage {
+ public:
+  explicit StageDecorator(std::unique_ptr<Stage> inner) : inner_(std::move(inner)) {}
+
+  void set_up(Model& model) override { inner_->set_up(model); }
+  void fetch(const Visit& visit) override { inner_->fetch(visit); }
+  void release(const Visit& visit) override { inner_->release(visit); }
+  float* gradient_buffer(Parameter& parameter, MicroStep micro_step) override {
+    return inner_->gradient_buffer(parameter, micro_step);
+  }
+  void gradient_ready(Parameter& parameter, MicroStep micro_step) override {
+    inner_->gradient_ready(parameter, micro_step);
+  }
+  void finish_gradients(MicroStep micro_step) override { inner_->finish_gradients(micro_step); }
+  std::vector<OwnedSlice> owned() override { return inner_->owned(); }
+  bool replicated() const override { return inner_->replicated(); }
+  void publish() override { inner_->publish(); }
+  void end_pass() override { inner_->end_pass(); }
+
+ private:
+  std::unique_ptr<Stage> inner_;
+};
+
+}  // namespace zerolab::test

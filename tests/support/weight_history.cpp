@@ -1,0 +1,55 @@
+#include "tests/support/weight_history.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "tests/support/stage_decorator.hpp"
+
+namespace zerolab::test {
+namespace {
+
+/// Ranks write disjoint elements; where all own everything, rank 0 writes.
+class Watched : public StageDecorator {
+ public:
+  Watched(std::unique_ptr<Stage> stage, int rank, WeightHistory& history)
+      : StageDecorator(std::move(stage)), rank_(rank), history_(history) {}
+
+  void set_up(Model& model) override {
+    StageDecorator::set_up(model);
+    copy_to(history_.initial);
+  }
+  void publish() override {
+    StageDecorator::publish();
+    copy_to(history_.latest);
+  }
+
+ private:
+  void copy_to(Weights& weights) {
+    if (replicated() && rank_ != 0) return;
+    for (const OwnedSlice& slice : owned()) {
+      std::vector<float>& values = weights[static_cast<std::size_t>(slice.parameter->id())];
+      std::copy_n(slice.master, slice.range.size(), values.begin() + slice.range.begin);
+    }
+  }
+
+  int rank_;
+  WeightHistory& history_;
+};
+
+}  // namespace
+
+Training with_history(Training training, WeightHistory& history) {
+  Weights unknown;
+  for (const Index size : training.build()->parameters().sizes()) {
+    unknown.emplace_back(static_cast<std::size_t>(size), std::numeric_limits<float>::quiet_NaN());
+  }
+  history = {unknown, unknown};
+  training.stage = [make = training.stage, &history](Runtime& runtime) -> std::unique_ptr<Stage> {
+    return std::make_unique<Watched>(make(runtime), runtime.rank(), history);
+  };
+  return training;
+}
+
+}  // namespace zerolab::test
