@@ -28,7 +28,7 @@ class TemporaryFolder {
 
   /// Writes a file below the folder (its folders too) and returns its path.
   std::filesystem::path write(const std::filesystem::path& name, std::string_view content) const {
-    const std::filesystem::path file = path_ / name;
+    std::filesystem::path file = path_ / name;
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file, std::ios::binary) << content;
     return file;
