@@ -88,6 +88,7 @@ double Engine::evaluate(const BatchSource& batches, Index sequences) {
         loss_of(forward(batches, 0, (round * runtime_.ranks() + runtime_.rank()) * micro)));
   }
   context_.pass = VisitKind::forward;
+  targets_ = {};
   stage_->end_pass();
 
   const auto all = share(runtime_.comm, std::as_bytes(std::span(losses)), "validation loss");
