@@ -74,6 +74,10 @@ std::string describe(const Json::parse_error& error, std::string_view text,
       why.erase(0, at + (lead == " - " ? lead.size() : 0));
     }
   }
+  // Versions of the library call this differently.
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
+    why = "unexpected end of input: there is no JSON in it";
+  }
   const std::string number = std::to_string(line);
   return fmt::format("{}:{}:{}: {}\n  {} | {}\n  {:{}} | {:>{}}", name, line, column, why, number,
                      source, "", number.size(), "^", column);
