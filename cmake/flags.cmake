@@ -6,6 +6,7 @@ endif()
 set(CMAKE_CXX_FLAGS_TEST "-O2")  # tests train: Debug takes too long, Release drops assertions
 option(ZEROLAB_WERROR "Warnings are errors (on in CI)" OFF)
 option(ZEROLAB_POISON "Fill tensor memory with NaN before it is written and after it is freed" OFF)
+option(ZEROLAB_CHECK_COLLECTIVES "Make --check-collectives the default" OFF)
 set(ZEROLAB_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize takes them: address,undefined or thread")
 
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
@@ -28,6 +29,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
 endif()
 if(ZEROLAB_POISON)
   target_compile_definitions(zerolab_flags INTERFACE ZEROLAB_POISON_MEMORY)
+endif()
+if(ZEROLAB_CHECK_COLLECTIVES)
+  target_compile_definitions(zerolab_flags INTERFACE ZEROLAB_CHECK_COLLECTIVES)
 endif()
 if(ZEROLAB_SANITIZE)
   target_compile_options(zerolab_flags INTERFACE -fsanitize=${ZEROLAB_SANITIZE} -fno-omit-frame-pointer)

@@ -39,7 +39,7 @@ void compare_command(Communicator& communicator, const Plan& plan) {
     settings.push_back(settings_for(plan, stage));
     subfolders.push_back(fmt::format("stage{}", stage));
   }
-  prepare_together(communicator, plan, subfolders);
+  prepare_together(communicator, plan, settings, subfolders);
 
   Printer print(communicator, plan.options);
   print.heading(plan, settings, communicator);

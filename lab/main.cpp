@@ -9,6 +9,7 @@
 #include "lab/commands.hpp"
 #include "lab/doctor.hpp"
 #include "lab/options.hpp"
+#include "lab/signals.hpp"
 #include "lab/terminal.hpp"
 #include "stages/comm/job.hpp"
 
@@ -110,11 +111,15 @@ int run(int argc, char** argv) {
   if (options.command == Command::doctor) {
     return run_doctor(std::cout, choose_style(options.plain, output_is_terminal()));
   }
+  const Signals signals;
+  const Patience patience{
+      .timeout = std::chrono::seconds(options.comm_timeout),
+      .look_around = [&](const Signature& signature) { signals.throw_if_received(signature); }};
   SharedPlan plan(options, joined(argc, argv));
+  const auto rank_program = [&](int) { return program(plan, options); };
   try {
-    if (launched_by_mpi()) return run_mpi([&](int) { return program(plan, options); });
-    return run_threads(options.ranks.value_or(kDefaultRanks),
-                       [&](int) { return program(plan, options); });
+    if (launched_by_mpi()) return run_mpi(rank_program, patience);
+    return run_threads(options.ranks.value_or(kDefaultRanks), rank_program, patience);
   } catch (const Error& error) {
     if (first) report_error(error);
     return error.exit_status();

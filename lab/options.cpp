@@ -26,8 +26,14 @@ constexpr std::string_view kFooter = R"(Examples:
 
 Exit codes:
   0 done     2 usage or configuration     4 parameter state     7 communication
-  1 internal 3 out of memory              5 numerics
+  1 internal 3 out of memory              5 numerics              128 + n ended by signal n
 docs/errors.md explains each error code, docs/configuration.md each setting.)";
+
+#ifdef ZEROLAB_CHECK_COLLECTIVES
+constexpr bool kCheckCollectives = true;
+#else
+constexpr bool kCheckCollectives = false;
+#endif
 
 // What CLI11 fills in; texts become values afterwards, where our own messages are better.
 struct Raw {
@@ -36,6 +42,7 @@ struct Raw {
   std::string data, config, mistake, log_level = "events";
   std::vector<std::string> show;
   bool overlap = false, no_overlap = false;
+  bool check_collectives = false, no_check_collectives = false;
   int ranks = 0;
 };
 
@@ -123,6 +130,15 @@ void add_where_it_runs(CLI::App& app, Raw& raw) {
   app.add_option("--device-memory", raw.memory,
                  "Budget of each rank, as 64MiB or 1GB; going over it is an error [unlimited]")
       ->type_name("SIZE");
+  app.add_option("--comm-timeout", raw.options.comm_timeout,
+                 "Seconds until a rank that waits in vain for the others ends the run; 0: never")
+      ->check(whole_number(0, 1'000'000'000))
+      ->type_name("SECONDS")
+      ->capture_default_str();
+  app.add_flag("--check-collectives", raw.check_collectives,
+               fmt::format("Before data moves, check that all ranks call the same collective{}",
+                           kCheckCollectives ? " [on in this build]" : ""));
+  app.add_flag("--no-check-collectives", raw.no_check_collectives, "Do not");
   name_group(app, "Where it runs");
 }
 
@@ -205,6 +221,11 @@ RunOptions finish(Raw& raw, bool under_mpirun) {
   if (raw.overlap && raw.no_overlap) {
     refuse("--overlap-comm contradicts --no-overlap-comm", "leave one of them out");
   }
+  if (raw.check_collectives && raw.no_check_collectives) {
+    refuse("--check-collectives contradicts --no-check-collectives", "leave one of them out");
+  }
+  options.check_collectives =
+      raw.check_collectives || (kCheckCollectives && !raw.no_check_collectives);
   options.settings = settings_of(raw);
   if (!raw.data.empty()) options.data = raw.data;
   if (!raw.config.empty()) options.config = raw.config;

@@ -34,6 +34,8 @@ struct RunOptions {
   std::optional<int> ranks;                  // -n; under mpirun never given
   int threads = 1;                           // per rank
   Index device_memory = Ledger::kUnlimited;  // bytes per rank
+  int comm_timeout = 60;                     // seconds; 0: never
+  bool check_collectives = false;            // compare what the ranks call before data moves
 
   std::string out;  // the run folder
   LogLevel log_level = LogLevel::events;

@@ -5,10 +5,12 @@
 #include <fstream>
 #include <utility>
 
+#include "lab/agreement.hpp"
 #include "lab/deliberate_mistakes.hpp"
 #include "lab/run_folder.hpp"
 #include "lab/run_json.hpp"
 #include "lab/show.hpp"
+#include "lab/version.hpp"
 #include "stages/engine/summary.hpp"
 #include "stages/stages.hpp"
 
@@ -23,6 +25,30 @@ std::vector<Given> preset_settings(const ModelDescription& model) {
   return {{"train_micro_batch_size_per_gpu", defaults.micro_batch, source},
           {"optimizer.params.lr", defaults.learning_rate, source},
           {"zero_optimization.reduce_bucket_size", defaults.reduce_bucket_size, source}};
+}
+
+// What must be the same on every rank, or the ranks would train different things.
+nlohmann::ordered_json facts(const Plan& plan, const std::vector<Effective>& effective) {
+  const RunOptions& options = plan.options;
+  const Text& text = plan.data->text();
+  nlohmann::ordered_json json{
+      {"version", version()},
+      {"--model", to_json(plan.model)},
+      {"--data", fmt::format("{} bytes, XXH64 {}", text.size(), hash_text(text.hash))},
+      {"--steps", options.steps},
+      {"--seed", options.seed},
+      {"--validate-every", options.validate_every},
+      {"--threads", options.threads},
+      {"--check-collectives", options.check_collectives},
+      {"--break", options.deliberate_mistake.value_or("nothing")},
+      {"--out", options.out},
+      {"trainings", effective.size()}};
+  for (const Effective& stage : effective) {
+    for (const SettingRow& row : stage.rows) {
+      json[fmt::format("{} (stage {})", row.key, stage.settings.zero.stage)] = row.value;
+    }
+  }
+  return json;
 }
 
 [[noreturn]] void cannot_write(const std::filesystem::path& file) {
@@ -71,6 +97,7 @@ Training training_for(const Plan& plan, const Effective& effective) {
   training.steps = plan.options.steps;
   training.device_memory = plan.options.device_memory;
   training.threads = plan.options.threads;
+  training.check_collectives = plan.options.check_collectives;
   training.batches = [data = plan.data](Index step, Index position, Index count, Index length,
                                         std::int32_t* tokens, std::int32_t* targets) {
     data->fill_batch(step, position, count, length, tokens, targets);
@@ -115,7 +142,9 @@ RankReport run_in_folder(Communicator& communicator, Recorder& recorder, const P
 }
 
 void prepare_together(Communicator& communicator, const Plan& plan,
+                      const std::vector<Effective>& effective,
                       const std::vector<std::string>& subfolders) {
+  agree(communicator, facts(plan, effective));
   if (communicator.rank() == 0) {
     const std::filesystem::path folder = plan.options.out;
     prepare_run_folder(folder);

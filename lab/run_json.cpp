@@ -59,6 +59,7 @@ Json run_json(const Plan& plan, const Effective& effective, const Training& trai
       {"threads_per_rank", training.threads},
       {"device_memory",
        training.device_memory == Ledger::kUnlimited ? Json(nullptr) : Json(training.device_memory)},
+      {"check_collectives", training.check_collectives},
       {"seed", training.seed},
       {"steps", training.steps},
       {"model", to_json(plan.model)},

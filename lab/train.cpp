@@ -9,7 +9,7 @@ namespace zerolab {
 void train_command(Communicator& communicator, const Plan& plan) {
   const std::filesystem::path folder = plan.options.out;
   const Effective effective = settings_for(plan, std::nullopt);
-  prepare_together(communicator, plan);
+  prepare_together(communicator, plan, {effective});
   const std::unique_ptr<Recorder> recorder = recorder_for(communicator, plan.options, folder);
 
   Printer print(communicator, plan.options);

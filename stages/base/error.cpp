@@ -19,6 +19,7 @@ constexpr std::array kCodes{
     CodeInfo{Code::data, "the training text cannot be used"},
     CodeInfo{Code::output_folder, "the run folder cannot be used"},
     CodeInfo{Code::model_description, "the model description cannot be used"},
+    CodeInfo{Code::ranks_disagree, "the ranks were started with different arguments or data"},
     CodeInfo{Code::out_of_memory, "a memory pool went over its budget"},
     CodeInfo{Code::parameter_not_available, "a parameter was used while it is not gathered"},
     CodeInfo{Code::illegal_move, "a parameter state transition that is not in the table"},
@@ -31,6 +32,10 @@ constexpr std::array kCodes{
     CodeInfo{Code::mpi_singletons, "mpirun started several processes, MPI sees one"},
     CodeInfo{Code::peer_failed, "another rank failed"},
     CodeInfo{Code::mpi_thread_level, "MPI does not offer the thread level needed"},
+    CodeInfo{Code::comm_timeout, "a collective did not finish in time"},
+    CodeInfo{Code::collective_mismatch, "the ranks do not call the same collective"},
+    CodeInfo{Code::interrupted, "interrupted from the keyboard"},
+    CodeInfo{Code::terminated, "told to end"},
 };
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace zerolab {
 
 /// Error codes, written `ZL<number>`. The hundreds are the exit status of the program
 /// (docs/errors.md): 1 internal, 2 usage or configuration, 3 out of memory, 4 parameter state,
-/// 5 numerics, 7 communication.
+/// 5 numerics, 7 communication, 128 + n ended by signal n.
 enum class Code : int {
   internal = 101,
   usage = 201,
@@ -21,6 +21,7 @@ enum class Code : int {
   data = 207,
   output_folder = 208,
   model_description = 209,
+  ranks_disagree = 210,
   out_of_memory = 301,
   parameter_not_available = 401,
   illegal_move = 402,
@@ -33,6 +34,10 @@ enum class Code : int {
   mpi_singletons = 702,
   peer_failed = 703,
   mpi_thread_level = 704,
+  comm_timeout = 705,
+  collective_mismatch = 706,
+  interrupted = 13001,  // 128 + SIGINT
+  terminated = 14301,   // 128 + SIGTERM
 };
 
 struct CodeInfo {

@@ -128,23 +128,13 @@ void add_reduction(CommStream::Operation& operation, CommStream& stream,
   const Index bytes = slot * (stream.size() - 1) * size_of(Dtype::fp32);
   float* buffer = nullptr;
   if (bytes > 0) {
-    operation.buffers.push_back(
-        stream.ledger().allocate(bytes, Category::reduce_buffers, operation.owner, scales_with));
+    operation.buffers.push_back(stream.ledger().allocate(bytes, Category::reduce_buffers,
+                                                         operation.signature.owner, scales_with));
     buffer = operation.buffers.back().floats();
   }
   for (Index index = 0; index < rounds.count; ++index) {
     operation.rounds.push_back(reduce_round(stream, runs, rounds, index, factor, buffer, slot));
   }
-}
-
-Pending enqueue(CommStream& stream, CommStream::Operation operation) {
-  for (CommStream::Round& round : operation.rounds) {
-    round.exchange.op = operation.op;
-    round.exchange.elements = operation.elements;
-    round.exchange.dtype = operation.dtype;
-    round.exchange.owner = operation.owner;
-  }
-  return stream.enqueue(std::move(operation));
 }
 
 CommStream::Operation over_runs(Op op, [[maybe_unused]] const CommStream& stream,
@@ -153,33 +143,46 @@ CommStream::Operation over_runs(Op op, [[maybe_unused]] const CommStream& stream
     assert(size(stream.size()) + 1 == run.bounds.size() && run.bounds.front() == 0 &&
            std::is_sorted(run.bounds.begin(), run.bounds.end()));
   }
-  return {op, total_elements(runs), Dtype::fp32, std::move(owner)};
+  return {{.op = op,
+           .elements = total_elements(runs),
+           .dtype = Dtype::fp32,
+           .owner = std::move(owner)}};
+}
+
+CommStream::Operation over_bytes(Op op, std::size_t bytes, std::string owner,
+                                 CommStream::Round round) {
+  CommStream::Operation operation{{.op = op,
+                                   .elements = static_cast<Index>(bytes),
+                                   .dtype = Dtype::bytes,
+                                   .owner = std::move(owner)}};
+  operation.rounds.push_back(std::move(round));
+  return operation;
 }
 
 }  // namespace
 
 Pending all_gather(CommStream& stream, const std::vector<Run>& runs, std::string owner) {
   auto operation = over_runs(Op::all_gather, stream, runs, std::move(owner));
-  if (operation.elements == 0) return {};
+  if (operation.signature.elements == 0) return {};
   operation.rounds.push_back(gather_round(stream, runs));
-  return enqueue(stream, std::move(operation));
+  return stream.enqueue(std::move(operation));
 }
 
 Pending reduce_scatter(CommStream& stream, const std::vector<Run>& runs, float factor,
                        std::string owner, const Setting* scales_with) {
   auto operation = over_runs(Op::reduce_scatter, stream, runs, std::move(owner));
-  if (operation.elements == 0) return {};
+  if (operation.signature.elements == 0) return {};
   add_reduction(operation, stream, runs, factor, scales_with);
-  return enqueue(stream, std::move(operation));
+  return stream.enqueue(std::move(operation));
 }
 
 Pending all_reduce(CommStream& stream, const std::vector<Run>& runs, float factor,
                    std::string owner, const Setting* scales_with) {
   auto operation = over_runs(Op::all_reduce, stream, runs, std::move(owner));
-  if (operation.elements == 0) return {};
+  if (operation.signature.elements == 0) return {};
   add_reduction(operation, stream, runs, factor, scales_with);
   operation.rounds.push_back(gather_round(stream, runs));
-  return enqueue(stream, std::move(operation));
+  return stream.enqueue(std::move(operation));
 }
 
 Pending broadcast(CommStream& stream, std::span<std::byte> data, int root, std::string owner) {
@@ -190,11 +193,7 @@ Pending broadcast(CommStream& stream, std::span<std::byte> data, int root, std::
   } else {
     round.exchange.receives.push_back({root, data});
   }
-  return enqueue(stream, {Op::broadcast,
-                          static_cast<Index>(data.size()),
-                          Dtype::bytes,
-                          std::move(owner),
-                          {std::move(round)}});
+  return stream.enqueue(over_bytes(Op::broadcast, data.size(), std::move(owner), std::move(round)));
 }
 
 void barrier(CommStream& stream, std::string owner) {
@@ -203,8 +202,7 @@ void barrier(CommStream& stream, std::string owner) {
     round.exchange.sends.push_back({peer, {}});
     round.exchange.receives.push_back({peer, {}});
   }
-  Pending pending =
-      enqueue(stream, {Op::barrier, 0, Dtype::bytes, std::move(owner), {std::move(round)}});
+  Pending pending = stream.enqueue(over_bytes(Op::barrier, 0, std::move(owner), std::move(round)));
   stream.wait(pending);
 }
 
@@ -217,11 +215,8 @@ std::vector<std::vector<std::byte>> share(CommStream& stream, std::span<const st
     round.exchange.sends.push_back({peer, mine});
     round.exchange.receives.push_back({peer, all[size(peer)]});
   }
-  Pending pending = enqueue(stream, {Op::control,
-                                     static_cast<Index>(mine.size()),
-                                     Dtype::bytes,
-                                     std::move(owner),
-                                     {std::move(round)}});
+  Pending pending =
+      stream.enqueue(over_bytes(Op::control, mine.size(), std::move(owner), std::move(round)));
   stream.wait(pending);
   return all;
 }

@@ -37,7 +37,7 @@ CommTotals CommTotals::operator-(const CommTotals& earlier) const {
   for (const auto& [op, now] : traffic) {
     const auto found = earlier.traffic.find(op);
     const Traffic before = found == earlier.traffic.end() ? Traffic{} : found->second;
-    if (now.calls == before.calls) continue;
+    if (now.calls == before.calls && now.bytes_sent == before.bytes_sent) continue;
     result.traffic[op] = {now.calls - before.calls, now.elements - before.elements,
                           now.bytes_sent - before.bytes_sent};
   }
@@ -49,6 +49,7 @@ CommTotals CommTotals::operator-(const CommTotals& earlier) const {
 struct Pending::Job {
   CommStream::Operation operation;
   CommStream::Clock::time_point issued, started, finished;
+  Index extra_bytes_sent = 0;
   std::exception_ptr error;
   std::atomic<bool> done = false;  // everything else in here is the compute thread's again
 };
@@ -88,6 +89,16 @@ CommStream::~CommStream() {
 }
 
 Pending CommStream::enqueue(Operation operation) {
+  Signature& signature = operation.signature;
+  signature.sequence = ++enqueued_;
+  signature.where = recorder_.where();
+  const std::uint64_t label = fingerprint(signature);
+  for (std::size_t i = 0; i < operation.rounds.size(); ++i) {
+    Exchange& exchange = operation.rounds[i].exchange;
+    exchange.signature = signature;
+    exchange.round = static_cast<Index>(i);
+    exchange.label = label;
+  }
   auto job = std::make_shared<Job>();
   job->operation = std::move(operation);
   job->issued = Clock::now();
@@ -121,18 +132,19 @@ void CommStream::wait(Pending& pending) {
 }
 
 void CommStream::account(const Job& job, Clock::time_point waited) {
-  const Operation& operation = job.operation;
-  const Index sent = bytes_sent(operation);
+  const Signature& signature = job.operation.signature;
+  const Index sent = bytes_sent(job.operation);
   totals_.busy_seconds += seconds(job.finished - job.started);
-  Traffic& traffic = totals_.traffic[operation.op];
+  Traffic& traffic = totals_.traffic[signature.op];
   traffic.calls += 1;
-  traffic.elements += operation.elements;
+  traffic.elements += signature.elements;
   traffic.bytes_sent += sent;
+  if (job.extra_bytes_sent > 0) totals_.traffic[Op::control].bytes_sent += job.extra_bytes_sent;
   if (!recorder_.active()) return;
   const auto at = [this](Clock::time_point time) { return recorder_.microseconds(time); };
-  recorder_.record(CommEvent{name_of(operation.op), operation.elements, name_of(operation.dtype),
+  recorder_.record(CommEvent{name_of(signature.op), signature.elements, name_of(signature.dtype),
                              sent, at(job.issued), at(job.started), at(job.finished), at(waited),
-                             operation.owner});
+                             signature.owner});
 }
 
 void CommStream::work() {
@@ -162,11 +174,13 @@ void CommStream::run_next(std::unique_lock<std::mutex>& lock) {
 }
 
 std::exception_ptr CommStream::run(Job& job) {
+  const Index before = communicator_.extra_bytes_sent();
   try {
     for (Round& round : job.operation.rounds) {
       communicator_.exchange(round.exchange);
       if (round.then) round.then(device_);
     }
+    job.extra_bytes_sent = communicator_.extra_bytes_sent() - before;
     return nullptr;
   } catch (...) {
     return std::current_exception();

@@ -79,13 +79,10 @@ class CommStream {
     Exchange exchange;
     std::function<void(Device&)> then = {};
   };
-  /// A whole collective, as comm/collectives.cpp builds it. `elements` counts the padded elements
-  /// of all runs once.
+  /// A whole collective, as comm/collectives.cpp builds it. `signature.elements` counts the padded
+  /// elements of all runs once; the stream fills in where and sequence.
   struct Operation {
-    Op op = Op::barrier;
-    Index elements = 0;
-    Dtype dtype = Dtype::fp32;
-    std::string owner;
+    Signature signature;
     std::vector<Round> rounds = {};
     std::vector<Buffer> buffers = {};
   };
@@ -111,6 +108,7 @@ class CommStream {
   Ledger& ledger_;
   Recorder& recorder_;
   CommTotals totals_;
+  Index enqueued_ = 0;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -2,33 +2,25 @@
 
 #include <fmt/format.h>
 
-namespace zerolab {
+#include <utility>
 
-std::string_view name_of(Op op) {
-  switch (op) {
-    case Op::all_gather:
-      return "all_gather";
-    case Op::reduce_scatter:
-      return "reduce_scatter";
-    case Op::all_reduce:
-      return "all_reduce";
-    case Op::broadcast:
-      return "broadcast";
-    case Op::barrier:
-      return "barrier";
-    case Op::control:
-      return "control";
-  }
-  return "?";
-}
+namespace zerolab {
 
 PeerFailed::PeerFailed(int failed_rank)
     : Error(Code::peer_failed, fmt::format("rank {} failed, so this rank stops", failed_rank),
             fmt::format("see the message of rank {}", failed_rank)),
       failed_rank_(failed_rank) {}
 
+Error collective_mismatch(std::string_view noticed) {
+  return Error(Code::collective_mismatch,
+               fmt::format("the ranks are not at the same collective: {}", noticed),
+               "every rank must run the same modules in the same order: look for a branch that "
+               "depends on the rank or on its data");
+}
+
 void meet(Communicator& communicator, std::string why) {
-  Exchange round{.op = Op::barrier, .owner = std::move(why), .sends = {}, .receives = {}};
+  Exchange round{.signature = {.owner = std::move(why)}};
+  round.label = fingerprint(round.signature);
   for (int peer = 0; peer < communicator.size(); ++peer) {
     if (peer == communicator.rank()) continue;
     round.sends.push_back({peer, {}});

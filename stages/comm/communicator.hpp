@@ -5,14 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "stages/base/dtype.hpp"
 #include "stages/base/error.hpp"
-#include "stages/base/types.hpp"
+#include "stages/comm/signature.hpp"
 
 namespace zerolab {
-
-enum class Op { all_gather, reduce_scatter, all_reduce, broadcast, barrier, control };
-std::string_view name_of(Op op);
 
 struct Send {
   int to = 0;
@@ -25,14 +21,13 @@ struct Receive {
 
 /// One round of a collective, as one rank sees it: what it sends to whom and what it expects from
 /// whom. Between two ranks, the k-th send meets the k-th receive, and their lengths are equal.
-/// Nobody sends to itself. Op, elements and owner travel along so that wrappers can check them.
+/// Nobody sends to itself.
 struct Exchange {
-  Op op = Op::barrier;
-  Index elements = 0;
-  Dtype dtype = Dtype::bytes;
-  std::string owner;
-  std::vector<Send> sends;
-  std::vector<Receive> receives;
+  Signature signature = {};  // of the collective
+  Index round = 0;           // of the collective, from 0
+  std::uint64_t label = 0;   // only messages of the same label meet: the signature's fingerprint
+  std::vector<Send> sends = {};
+  std::vector<Receive> receives = {};
 };
 
 /// Thrown out of a wait because another rank announced that it cannot go on.
@@ -59,9 +54,14 @@ class Communicator {
   virtual std::string description() const = 0;
 
   /// Returns when every send has been taken and every receive has arrived. Sleeps or yields while
-  /// it waits, never spins. Throws PeerFailed, or Error (Code::communication), for instance when
-  /// lengths differ. After a throw nobody touches the buffers any more, and no exchange succeeds.
+  /// it waits, never spins. Throws PeerFailed; Error (Code::communication), for instance when
+  /// lengths differ; Error (Code::collective_mismatch) if it sees that labels differ, otherwise it
+  /// waits in vain; what its Patience throws. After a throw nobody touches the buffers any more,
+  /// and no exchange succeeds.
   virtual void exchange(const Exchange& round) = 0;
+
+  /// Bytes that this rank has sent in exchanges beside what they carry (a checker's questions).
+  virtual Index extra_bytes_sent() const { return 0; }
 
   // --- when a rank cannot go on (design, section 6) ----------------------------------------------
 
@@ -72,7 +72,14 @@ class Communicator {
 
   /// A peer failed and this rank has flushed its log. It will not write the message.
   virtual void acknowledge_failure() = 0;
+
+  /// Where each rank was when it failed or heard of the failure, "waits in all_gather 17 of ...";
+  /// empty for one that has not answered. For the rank that writes the message.
+  virtual std::vector<std::string> whereabouts() const = 0;
 };
+
+/// The error of ranks that are at different collectives; `noticed` says how that showed.
+Error collective_mismatch(std::string_view noticed);
 
 /// Returns when every rank has called it.
 void meet(Communicator& communicator, std::string why);

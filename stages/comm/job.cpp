@@ -1,9 +1,16 @@
 #include "stages/comm/job.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
+#include <iostream>
+#include <mutex>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -23,12 +30,63 @@ void attempt(const Function& function, const Args&... args) noexcept {
   }
 }
 
+// Who waits in vain, or meets another collective, cannot know why; where each rank is tells it.
+Error with_whereabouts(const Error& error, const Communicator& communicator) {
+  std::string text = error.what_happened();
+  const std::vector<std::string> ranks = communicator.whereabouts();
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    text += fmt::format("\n  rank {} {}", rank,
+                        ranks[rank].empty() ? "does not answer: it is stopped, or it computes and "
+                                              "comes to no collective"
+                                            : ranks[rank]);
+  }
+  return Error(error.code(), text, error.way_out());
+}
+
 RankOutcome fail(Communicator& communicator, const RankProgram& program, const Error& error) {
   attempt(program.on_failure, communicator);
   const bool reports = communicator.announce_failure();
-  if (reports) attempt(program.report, communicator, error);
+  const bool apart =
+      error.code() == Code::comm_timeout || error.code() == Code::collective_mismatch;
+  if (reports) {
+    attempt(program.report, communicator, apart ? with_whereabouts(error, communicator) : error);
+  }
   return {error.exit_status(), reports};
 }
+
+/// The ranks of run_threads that have not ended.
+class Running {
+ public:
+  explicit Running(int ranks) : left_(ranks) {}
+
+  void ended(const RankOutcome& outcome) {
+    const std::lock_guard lock(mutex_);
+    --left_;
+    if (outcome.reported) status_ = outcome.status;
+    changed_.notify_all();
+  }
+
+  /// Returns when all have; ends the process if one does not after the failure of another.
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return left_ == 0 || status_ != 0; });
+    if (changed_.wait_for(lock, kUntilLeft, [this] { return left_ == 0; })) return;
+    std::cout.flush();
+    std::cerr.flush();
+    std::fflush(nullptr);
+    std::_Exit(status_);
+  }
+
+  int status() const { return status_; }
+
+ private:
+  static constexpr std::chrono::seconds kUntilLeft{2};
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int left_;
+  int status_ = 0;
+};
 
 std::optional<int> environment_number(const char* name) {
   const char* value = std::getenv(name);
@@ -61,23 +119,23 @@ RankOutcome run_rank(Communicator& communicator, const RankProgram& program) {
   }
 }
 
-int run_threads(int ranks, const std::function<RankProgram(int rank)>& program) {
-  LocalWorld world(ranks);
+int run_threads(int ranks, const std::function<RankProgram(int rank)>& program,
+                const Patience& patience) {
+  LocalWorld world(ranks, patience);
   std::vector<RankProgram> programs;
   programs.reserve(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) programs.push_back(program(rank));
 
-  std::vector<RankOutcome> outcomes(programs.size());
+  Running running(ranks);
   std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < programs.size(); ++i) {
-    threads.emplace_back(
-        [&, i] { outcomes[i] = run_rank(world.rank(static_cast<int>(i)), programs[i]); });
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      running.ended(run_rank(world.rank(rank), programs[static_cast<std::size_t>(rank)]));
+    });
   }
+  running.wait();
   for (std::thread& thread : threads) thread.join();
-
-  const auto reported = std::find_if(outcomes.begin(), outcomes.end(),
-                                     [](const RankOutcome& outcome) { return outcome.reported; });
-  return reported == outcomes.end() ? 0 : reported->status;
+  return running.status();
 }
 
 std::optional<LaunchPlace> launch_place() {

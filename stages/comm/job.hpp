@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "stages/comm/communicator.hpp"
+#include "stages/comm/patience.hpp"
 
 namespace zerolab {
 
@@ -18,8 +19,10 @@ struct RankProgram {
 };
 
 /// Runs the program on `ranks` threads of this process; returns the exit status of the job: 0, or
-/// that of the error that was reported.
-int run_threads(int ranks, const std::function<RankProgram(int rank)>& program);
+/// that of the error that was reported. If after a failure a rank does not come to an end (it
+/// computes for ever), the process is ended with that status: a thread cannot be stopped.
+int run_threads(int ranks, const std::function<RankProgram(int rank)>& program,
+                const Patience& patience = {});
 
 /// The place mpirun gave to this process, from its environment; nothing if mpirun did not start it.
 /// MPI need not be initialised.
@@ -35,6 +38,6 @@ inline bool launched_by_mpi() { return launch_place().has_value(); }
 /// reported. Throws Error (Code::mpi_singletons, on every process: let launch_place().rank 0 write
 /// it) when mpirun started several processes but MPI says that there is one, and
 /// Code::mpi_thread_level.
-int run_mpi(const std::function<RankProgram(int rank)>& program);
+int run_mpi(const std::function<RankProgram(int rank)>& program, const Patience& patience = {});
 
 }  // namespace zerolab

@@ -33,7 +33,7 @@ Engine::Engine(Runtime& runtime, Model& model, std::unique_ptr<Stage> stage, Ind
   stage_->set_up(model_);
 }
 
-Engine::~Engine() = default;
+Engine::~Engine() { runtime_.recorder.end_all_modules(); }
 
 StepResult Engine::step(const BatchSource& batches) {
   const Recorder::Clock::time_point start = Recorder::Clock::now();
@@ -106,6 +106,7 @@ double Engine::evaluate(const BatchSource& batches, Index sequences) {
 
 Tensor Engine::forward(const BatchSource& batches, Index step, Index position) {
   const bool training = context_.pass == VisitKind::forward;
+  runtime_.recorder.end_all_modules();
   runtime_.recorder.set_phase(training ? Phase::forward : Phase::evaluate);
   for (Parameter& parameter : model_.parameters()) parameter.uses = parameter.contributions = 0;
 
@@ -219,6 +220,7 @@ std::uint64_t Engine::parameter_hash() {
 
 void Engine::before(const Visit& visit) {
   span_starts_.push_back(Recorder::Clock::now());
+  runtime_.recorder.begin_module(visit.module.name());
   for (Parameter* parameter : visit.module.reads()) ++parameter->active;
   stage_->fetch(visit);
 }
@@ -227,6 +229,7 @@ void Engine::after(const Visit& visit) {
   for (Parameter* parameter : visit.module.reads()) --parameter->active;
   stage_->release(visit);
   Recorder& recorder = runtime_.recorder;
+  recorder.end_module();
   recorder.record(SpanEvent{visit.module.name(), name_of(visit.kind),
                             recorder.microseconds(span_starts_.back()),
                             recorder.microseconds(Recorder::Clock::now())});

@@ -1,23 +1,11 @@
 #include "stages/engine/gradient_buckets.hpp"
 
-#include <fmt/format.h>
-
 #include <utility>
 
+#include "stages/engine/states.hpp"
 #include "stages/model/parameter_state.hpp"
 
 namespace zerolab {
-namespace {
-
-std::string describe(const Bucket& bucket) {
-  const std::string& first = bucket.front().parameter->name();
-  if (bucket.size() == 1) return first;
-  return fmt::format("{} .. {} ({} gradients)", first, bucket.back().parameter->name(),
-                     bucket.size());
-}
-
-}  // namespace
-
 GradientBuckets::GradientBuckets(Runtime& runtime, Reduce reduce, Reduced reduced)
     : runtime_(runtime), reduce_(std::move(reduce)), reduced_(std::move(reduced)) {}
 
@@ -38,10 +26,12 @@ void GradientBuckets::flush() {
 void GradientBuckets::send() {
   // Back-pressure: the bucket before this one must be through.
   while (!reducing_.empty()) finish_oldest();
+  std::vector<Parameter*> parameters;
   for (const ReadyGradient& gradient : filling_) {
     ParameterState::move_gradient(*gradient.parameter, GradientStatus::reducing, runtime_.recorder);
+    parameters.push_back(gradient.parameter);
   }
-  Pending pending = reduce_(filling_, describe(filling_));
+  Pending pending = reduce_(filling_, names_of(parameters));
   reducing_.push_back({std::exchange(filling_, {}), std::move(pending)});
   elements_ = 0;
   if (!runtime_.settings.zero.overlap_comm) finish_oldest();

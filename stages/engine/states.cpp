@@ -68,6 +68,14 @@ void initialise_whole(Runtime& runtime, ParameterSet& parameters, const FlatLayo
   }
 }
 
+std::string names_of(const std::vector<Parameter*>& parameters) {
+  if (parameters.empty()) return {};
+  const std::string& first = parameters.front()->name();
+  if (parameters.size() == 1) return first;
+  return fmt::format("{} .. {} ({} parameters)", first, parameters.back()->name(),
+                     parameters.size());
+}
+
 Buffer hold_gradient(Runtime& runtime, const Parameter& parameter, Index elements) {
   Buffer buffer = runtime.ledger.allocate(elements * size_of(Dtype::fp32), Category::reduce_buffers,
                                           parameter.name() + " (whole gradient)");

@@ -38,6 +38,9 @@ void initialise(Runtime& runtime, const Parameter& parameter, Range range, float
 void initialise_whole(Runtime& runtime, ParameterSet& parameters, const FlatLayout& layout,
                       const FlatBuffer& buffer);
 
+/// "a", or "a .. c (3 parameters)": whose data a collective moves, for the log and for messages.
+std::string names_of(const std::vector<Parameter*>& parameters);
+
 /// A gradient held outside of any storage, for as long as one parameter needs it: `elements` of it,
 /// the padding behind numel() zero.
 Buffer hold_gradient(Runtime& runtime, const Parameter& parameter, Index elements);

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "stages/comm/checked_communicator.hpp"
 #include "stages/device/cpu/cpu_device.hpp"
 
 namespace zerolab {
@@ -44,7 +45,9 @@ RankReport train(Communicator& communicator, Recorder& recorder, const Training&
   Ledger ledger("device", recorder, training.device_memory);
   {
     CpuDevice device(ledger, training.threads);
-    CommStream comm(communicator, device, ledger, recorder);
+    CheckedCommunicator checked(communicator);
+    Communicator& ranks = training.check_collectives ? checked : communicator;
+    CommStream comm(ranks, device, ledger, recorder);
     Runtime runtime{device, ledger, recorder, comm, training.settings, training.seed};
     const std::unique_ptr<Model> model = training.build();
     Engine engine(runtime, *model, training.stage(runtime), training.sequence_length);

@@ -18,6 +18,7 @@ struct Training {
   Index steps = 0;
   Index device_memory = Ledger::kUnlimited;
   int threads = 1;
+  bool check_collectives = false;  // before data moves (comm/checked_communicator.hpp)
   BatchSource batches;
 
   // Held-out loss: on this many sequences, after every `validate_every` steps (0: only after the

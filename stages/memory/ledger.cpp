@@ -140,10 +140,9 @@ std::string Ledger::report(const Block& wanted) const {
   const auto add = [&text]<typename... Args>(fmt::format_string<Args...> format, Args&&... args) {
     fmt::format_to(std::back_inserter(text), format, std::forward<Args>(args)...);
   };
-  add("rank {} is out of {} memory: {} ({}) for {} [{}] in {}, step {}, micro-step {}\n",
-      recorder_.rank(), pool_, human_bytes(wanted.bytes), wanted.bytes, wanted.owner,
-      name_of(wanted.category), name_of(recorder_.phase()), recorder_.step(),
-      recorder_.micro_step());
+  add("rank {} is out of {} memory: {} ({}) for {} [{}] in {}\n", recorder_.rank(), pool_,
+      human_bytes(wanted.bytes), wanted.bytes, wanted.owner, name_of(wanted.category),
+      recorder_.where());
   add("  budget {} bytes, live {}, short by {}\n", budget_, live_total_,
       wanted.bytes - (budget_ - live_total_));
   add("  live by category:\n");

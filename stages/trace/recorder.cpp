@@ -105,6 +105,13 @@ double Recorder::microseconds(Clock::time_point at) const {
   return std::chrono::duration<double, std::micro>(at - epoch_).count();
 }
 
+std::string Recorder::where() const {
+  std::string text(name_of(phase_));
+  if (!modules_.empty()) text += fmt::format(" of '{}'", modules_.back());
+  if (step_ > 0) text += fmt::format(", step {}, micro-step {}", step_, micro_step_);
+  return text;
+}
+
 void Recorder::start_clock() {
   epoch_ = Clock::now();
   started_ = true;
@@ -126,6 +133,8 @@ void Recorder::record(const Event& event) {
       std::holds_alternative<StepEvent>(event) || std::holds_alternative<NoteEvent>(event);
   if (lines_ != nullptr && (about_a_step || !steps_only_)) write(now, event);
   ++seq_;
+  // A process that is killed takes with it what is not written; then that is less than a step.
+  if (started_ && std::holds_alternative<StepEvent>(event)) flush();
 }
 
 void Recorder::write(Clock::time_point at, const Event& event) {

@@ -37,6 +37,14 @@ class Recorder {
   Phase phase() const { return phase_; }
   Index step() const { return step_; }
   Index micro_step() const { return micro_step_; }
+
+  /// Modules begin and end like brackets; `name` must outlive its module's run.
+  void begin_module(std::string_view name) { modules_.push_back(name); }
+  void end_module() { modules_.pop_back(); }
+  /// After an exception nobody says that they ended.
+  void end_all_modules() { modules_.clear(); }
+  /// For messages: "forward of 'head', step 3, micro-step 0".
+  std::string where() const;
   int rank() const { return rank_; }
 
   /// Now is time 0. Events recorded before are kept until this call and get negative times.
@@ -64,6 +72,7 @@ class Recorder {
   Index step_ = 0;
   Index micro_step_ = 0;
   Phase phase_ = Phase::set_up;
+  std::vector<std::string_view> modules_;  // those that run, the innermost last
   fmt::memory_buffer buffer_;
   struct Early {
     Clock::time_point at;

@@ -50,7 +50,7 @@ void Zero3::fetch(const Visit& visit) {
     ParameterState::move(*parameter, Status::inflight, Cause::fetch, module, runtime_.recorder);
     missing.push_back(parameter);
   }
-  Pending gather = all_gather(runtime_.comm, runs, module);
+  Pending gather = all_gather(runtime_.comm, runs, names_of(missing));
   runtime_.comm.wait(gather);
   for (Parameter* parameter : missing) {
     parameter->data = gathered_[parameter->id()].floats();

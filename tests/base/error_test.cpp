@@ -36,7 +36,7 @@ TEST_CASE("every section of docs/errors.md has a message and a way out", "[base]
       section = line;
       message = way_out = false;
     }
-    const std::string code = section.empty() ? "" : section.substr(3, 5);
+    const std::string code = section.empty() ? "" : section.substr(3, section.find(':') - 3);
     message = message || (!code.empty() && line.rfind("    " + code + ": ", 0) == 0);
     way_out = way_out || line.rfind("**Way out**: ", 0) == 0;
   }

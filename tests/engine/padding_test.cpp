@@ -35,9 +35,10 @@ std::vector<Sent> everything_sent(int stage) {
     WatchingCommunicator communicator(inner, [&](const Exchange& round) {
       std::map<int, Sent> by_peer;
       for (const Send& send : round.sends) {
-        if (round.dtype != Dtype::fp32) continue;
+        if (round.signature.dtype != Dtype::fp32) continue;
         Sent& sent = by_peer[send.to];
-        sent = {round.op, round.owner, inner.rank(), send.to, std::move(sent.pieces)};
+        sent = {round.signature.op, round.signature.owner, inner.rank(), send.to,
+                std::move(sent.pieces)};
         std::vector<std::uint32_t> piece(send.data.size() / sizeof(float));
         std::memcpy(piece.data(), send.data.data(), send.data.size());
         sent.pieces.push_back(std::move(piece));
@@ -79,9 +80,12 @@ int zero_endings(const std::vector<Sent>& all, Op op, std::size_t part) {
 }
 
 // In the piece layout every parameter has its own: these are read by these modules.
-const std::map<std::string, std::vector<Index>> kRead{{"embedding", {33}}, {"norm", {3, 3}},
-                                                      {"narrow", {3, 1}},  {"widen", {5, 5}},
-                                                      {"idle", {}},        {"head", {55, 11}}};
+const std::map<std::string, std::vector<Index>> kRead{
+    {"embedding.weight", {33}},
+    {"norm.weight .. norm.bias (2 parameters)", {3, 3}},
+    {"narrow.weight .. narrow.bias (2 parameters)", {3, 1}},
+    {"widen.weight .. widen.bias (2 parameters)", {5, 5}},
+    {"head.weight .. head.bias (2 parameters)", {55, 11}}};
 const std::map<std::string, std::vector<Index>> kReduced{
     {"embedding.weight", {33}}, {"norm.weight", {3}},  {"norm.bias", {3}},
     {"narrow.weight", {3}},     {"narrow.bias", {1}},  {"widen.weight", {5}},

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 
+#include "stages/comm/checked_communicator.hpp"
 #include "stages/comm/collectives.hpp"
 #include "stages/comm/job.hpp"
 #include "stages/comm/mpi/mpi_communicator.hpp"
@@ -46,7 +47,9 @@ void check(Communicator& communicator) {
 
 void body(Communicator& communicator) {
   check(communicator);
-  MpiCommunicator in_pieces(MPI_COMM_WORLD, 1000);  // what messages beyond 2 GiB go through
+  CheckedCommunicator checked(communicator);
+  check(checked);
+  MpiCommunicator in_pieces(MPI_COMM_WORLD, {}, 1000);  // what messages beyond 2 GiB go through
   check(in_pieces);
 }
 

@@ -26,6 +26,7 @@ class WatchingCommunicator : public Communicator {
   }
   bool announce_failure() override { return inner_.announce_failure(); }
   void acknowledge_failure() override { inner_.acknowledge_failure(); }
+  std::vector<std::string> whereabouts() const override { return inner_.whereabouts(); }
 
  private:
   Communicator& inner_;

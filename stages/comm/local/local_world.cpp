@@ -15,12 +15,20 @@ namespace zerolab {
 namespace {
 
 constexpr std::chrono::seconds kPatience{2};
+constexpr std::chrono::milliseconds kBetweenChecks{50};
+
+/// One half of a message.
+template <typename Byte>
+struct Half {
+  std::span<Byte> data;
+  std::uint64_t label;
+};
 
 /// Messages from one rank to another whose other half has not come yet: at any moment only sends
 /// wait or only receives, since the k-th of one meets the k-th of the other.
 struct Channel {
-  std::deque<std::span<const std::byte>> sends;
-  std::deque<std::span<std::byte>> receives;
+  std::deque<Half<const std::byte>> sends;
+  std::deque<Half<std::byte>> receives;
 };
 
 /// A send and a receive that met; `partner` waits for it to be done.
@@ -35,26 +43,35 @@ struct Copy {
 /// Everything the ranks share. One lock guards it; the bytes themselves are copied outside.
 class LocalWorld::MeetingPlace {
  public:
-  explicit MeetingPlace(int ranks)
-      : size_(ranks), channels_(index(ranks) * index(ranks)), members_(index(ranks)) {}
+  MeetingPlace(int ranks, Patience patience)
+      : size_(ranks),
+        patience_(std::move(patience)),
+        channels_(index(ranks) * index(ranks)),
+        members_(index(ranks)) {}
 
   int size() const { return size_; }
 
   void exchange(int self, const Exchange& round) {
+    const Wait wait(patience_, round.signature);
+    wait.check();
     std::unique_lock lock(mutex_);
-    if (const auto failed = lowest_failed()) throw PeerFailed(*failed);
+    Member& me = member(self);
+    me.latest = round.signature;
+    if (const auto failed = lowest_failed()) {
+      me.how = "comes too late to";
+      throw PeerFailed(*failed);
+    }
     const std::vector<Copy> copies = meet(self, round);
     lock.unlock();
     for (const Copy& copy : copies) {
-      const std::size_t bytes = std::min(copy.from.size(), copy.to.size());
-      if (bytes > 0) std::memcpy(copy.to.data(), copy.from.data(), bytes);
+      if (!copy.from.empty()) std::memcpy(copy.to.data(), copy.from.data(), copy.from.size());
     }
     lock.lock();
     for (const Copy& copy : copies) {
       Member& partner = member(copy.partner);
       if (--partner.open == 0) partner.changed.notify_all();
     }
-    wait_for_the_others(self, round, lock);
+    wait_for_the_others(self, round, wait, lock);
   }
 
   bool announce(int self) {
@@ -79,11 +96,22 @@ class LocalWorld::MeetingPlace {
     wake_everybody();
   }
 
+  std::vector<std::string> whereabouts() {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::string> result;
+    for (const Member& each : members_) {
+      result.push_back(each.out ? fmt::format("{} {}", each.how, describe(each.latest)) : "");
+    }
+    return result;
+  }
+
  private:
   struct Member {
     std::condition_variable changed;
     Index open = 0;  // messages of the current exchange that are not through
-    std::optional<std::string> mismatch;
+    std::optional<Error> mismatch;
+    std::string_view how = "is at";  // related to `latest`
+    Signature latest;
     bool failed = false;
     bool out = false;       // will not write the message
     bool reporter = false;  // will
@@ -96,51 +124,68 @@ class LocalWorld::MeetingPlace {
   /// Pairs what the others left with what `self` brings, and leaves the rest for them.
   std::vector<Copy> meet(int self, const Exchange& round) {
     std::vector<Copy> copies;
-    const auto pair = [&](std::span<const std::byte> from, std::span<std::byte> to, int partner) {
-      if (from.size() != to.size()) {
-        member(self).mismatch = member(partner).mismatch =
-            fmt::format("{} ({}): a message between ranks {} and {} has {} bytes, {} are expected",
-                        name_of(round.op), round.owner, self, partner, from.size(), to.size());
+    const auto pair = [&](Half<const std::byte> from, Half<std::byte> to, int partner) {
+      if (const auto wrong = mismatch(self, partner, from, to)) {
+        member(self).mismatch = member(partner).mismatch = wrong;
+        member(partner).changed.notify_all();
+        from.data = {};  // nothing moves
       }
-      copies.push_back({from, to, partner});
+      copies.push_back({from.data, to.data, partner});
     };
     for (const Send& send : round.sends) {
       Channel& line = channel(self, send.to);
       if (line.receives.empty()) {
-        line.sends.push_back(send.data);
+        line.sends.push_back({send.data, round.label});
         ++member(self).open;
       } else {
-        pair(send.data, line.receives.front(), send.to);
+        pair({send.data, round.label}, line.receives.front(), send.to);
         line.receives.pop_front();
       }
     }
     for (const Receive& receive : round.receives) {
       Channel& line = channel(receive.from, self);
       if (line.sends.empty()) {
-        line.receives.push_back(receive.data);
+        line.receives.push_back({receive.data, round.label});
         ++member(self).open;
       } else {
-        pair(line.sends.front(), receive.data, receive.from);
+        pair(line.sends.front(), {receive.data, round.label}, receive.from);
         line.sends.pop_front();
       }
     }
     return copies;
   }
 
-  void wait_for_the_others(int self, const Exchange& round, std::unique_lock<std::mutex>& lock) {
+  static std::optional<Error> mismatch(int self, int partner, const Half<const std::byte>& from,
+                                       const Half<std::byte>& to) {
+    if (from.label != to.label) {
+      return collective_mismatch(fmt::format(
+          "a message between ranks {} and {} is of one for the sender, of another for the receiver",
+          self, partner));
+    }
+    if (from.data.size() == to.data.size()) return std::nullopt;
+    return Error(Code::communication,
+                 fmt::format("a message between ranks {} and {} has {} bytes, {} are expected",
+                             self, partner, from.data.size(), to.data.size()),
+                 "every rank must call the same collectives with the same sizes");
+  }
+
+  void wait_for_the_others(int self, const Exchange& round, const Wait& wait,
+                           std::unique_lock<std::mutex>& lock) {
     Member& me = member(self);
-    me.changed.wait(lock, [&] { return me.open == 0 || lowest_failed(); });
-    if (me.open > 0) {
+    me.how = "waits in";
+    const auto over = [&] { return me.open == 0 || me.mismatch || lowest_failed(); };
+    try {
+      while (!me.changed.wait_for(lock, kBetweenChecks, over)) wait.check();
+      if (me.mismatch) throw Error(*me.mismatch);
+      if (me.open > 0) throw PeerFailed(*lowest_failed());
+    } catch (...) {
       withdraw(self, round);
       // What is left is being copied at this moment, out of or into memory that must stay until
       // then.
       me.changed.wait(lock, [&] { return me.open == 0; });
-      throw PeerFailed(*lowest_failed());
+      throw;
     }
-    if (me.mismatch) {
-      throw Error(Code::communication, *std::exchange(me.mismatch, std::nullopt),
-                  "every rank must call the same collectives with the same sizes");
-    }
+    me.how = "is at";
   }
 
   void withdraw(int self, const Exchange& round) {
@@ -168,6 +213,7 @@ class LocalWorld::MeetingPlace {
   }
 
   int size_;
+  Patience patience_;
   std::mutex mutex_;
   std::vector<Channel> channels_;  // [from][to]
   std::vector<Member> members_;
@@ -183,13 +229,15 @@ class LocalWorld::Rank final : public Communicator {
   void exchange(const Exchange& round) override { place_.exchange(rank_, round); }
   bool announce_failure() override { return place_.announce(rank_); }
   void acknowledge_failure() override { place_.acknowledge(rank_); }
+  std::vector<std::string> whereabouts() const override { return place_.whereabouts(); }
 
  private:
   MeetingPlace& place_;
   int rank_;
 };
 
-LocalWorld::LocalWorld(int ranks) : place_(std::make_unique<MeetingPlace>(ranks)) {
+LocalWorld::LocalWorld(int ranks, Patience patience)
+    : place_(std::make_unique<MeetingPlace>(ranks, std::move(patience))) {
   for (int rank = 0; rank < ranks; ++rank) ranks_.push_back(std::make_unique<Rank>(*place_, rank));
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "stages/comm/communicator.hpp"
+#include "stages/comm/patience.hpp"
 
 namespace zerolab {
 
@@ -12,7 +13,7 @@ namespace zerolab {
 /// cores. The world must outlive its ranks' last call.
 class LocalWorld {
  public:
-  explicit LocalWorld(int ranks);
+  explicit LocalWorld(int ranks, Patience patience = {});
   ~LocalWorld();
   LocalWorld(const LocalWorld&) = delete;
   LocalWorld& operator=(const LocalWorld&) = delete;

@@ -15,7 +15,8 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr int kTag = 0;
+constexpr int kNoticeTag = 0;
+constexpr std::uint64_t kHighestTag = 32767;  // that every MPI has
 constexpr std::chrono::seconds kPatience{2};
 constexpr milliseconds kGrace{50};  // for what is on its way when a peer fails
 
@@ -79,8 +80,8 @@ struct MpiCommunicator::Requests {
   }
 };
 
-MpiCommunicator::MpiCommunicator(MPI_Comm world, Index largest_message)
-    : largest_message_(largest_message) {
+MpiCommunicator::MpiCommunicator(MPI_Comm world, Patience patience, Index largest_message)
+    : patience_(std::move(patience)), largest_message_(largest_message) {
   check(MPI_Comm_dup(world, &data_));
   check(MPI_Comm_dup(world, &control_));
   check(MPI_Comm_set_errhandler(data_, MPI_ERRORS_RETURN));
@@ -110,10 +111,15 @@ std::string MpiCommunicator::description() const {
 }
 
 void MpiCommunicator::exchange(const Exchange& round) {
+  const Wait wait(patience_, round.signature);
   Requests requests;
   try {
+    wait.check();
     start(round, requests);
-    for (Pause pause; !done(requests);) pause();
+    for (Pause pause; !done(requests);) {
+      pause();
+      wait.check();
+    }
   } catch (...) {
     abandon(requests);
     throw;
@@ -122,7 +128,11 @@ void MpiCommunicator::exchange(const Exchange& round) {
 
 void MpiCommunicator::start(const Exchange& round, Requests& requests) {
   const std::lock_guard lock(mutex_);
+  latest_ = round.signature;
+  how_ = "comes too late to";
   stop_if_a_peer_failed();
+  how_ = "waits in";
+  const auto tag = static_cast<int>(round.label & kHighestTag);
   const auto in_pieces = [this](auto data, const auto& post) {
     do {
       const auto piece =
@@ -135,13 +145,13 @@ void MpiCommunicator::start(const Exchange& round, Requests& requests) {
     in_pieces(receive.data, [&](std::span<std::byte> piece) {
       const auto bytes = static_cast<int>(piece.size());
       requests.expected.push_back(bytes);
-      check(MPI_Irecv(piece.data(), bytes, MPI_BYTE, receive.from, kTag, data_,
+      check(MPI_Irecv(piece.data(), bytes, MPI_BYTE, receive.from, tag, data_,
                       &requests.open.emplace_back(MPI_REQUEST_NULL)));
     });
   }
   for (const Send& send : round.sends) {
     in_pieces(send.data, [&](std::span<const std::byte> piece) {
-      check(MPI_Isend(piece.data(), static_cast<int>(piece.size()), MPI_BYTE, send.to, kTag, data_,
+      check(MPI_Isend(piece.data(), static_cast<int>(piece.size()), MPI_BYTE, send.to, tag, data_,
                       &requests.open.emplace_back(MPI_REQUEST_NULL)));
     });
   }
@@ -149,7 +159,10 @@ void MpiCommunicator::start(const Exchange& round, Requests& requests) {
 
 bool MpiCommunicator::done(Requests& requests) {
   const std::lock_guard lock(mutex_);
-  if (requests.done()) return true;
+  if (requests.done()) {
+    how_ = "is at";
+    return true;
+  }
   stop_if_a_peer_failed();
   return false;
 }
@@ -178,7 +191,8 @@ void MpiCommunicator::abandon(Requests& requests) {
 
 bool MpiCommunicator::announce_failure() {
   const std::lock_guard lock(mutex_);
-  peers_[static_cast<std::size_t>(rank_)] = {.failed = true, .out = true};
+  Peer& me = peer(rank_);
+  me.failed = me.out = true;
   tell_everybody(Notice::failed);
   // A peer that decided to write the message never says that it is out, so a rank that fails in
   // that moment waits here until the job is ended: the message is written once.
@@ -203,11 +217,22 @@ void MpiCommunicator::acknowledge_failure() {
   tell_everybody(Notice::out);
 }
 
+std::vector<std::string> MpiCommunicator::whereabouts() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> result;
+  for (const Peer& peer : peers_) result.push_back(peer.where);
+  return result;
+}
+
 void MpiCommunicator::tell_everybody(Notice notice) {
+  std::string& where = peer(rank_).where;
+  where = fmt::format("{} {}", how_, describe(latest_));
+  notice_ = static_cast<char>(notice) + where;
   std::vector<MPI_Request> sends;
-  for (int peer = 0; peer < size_; ++peer) {
-    if (peer == rank_) continue;
-    MPI_Isend(&notice, 1, MPI_CHAR, peer, kTag, control_, &sends.emplace_back(MPI_REQUEST_NULL));
+  for (int other = 0; other < size_; ++other) {
+    if (other == rank_) continue;
+    MPI_Isend(notice_.data(), static_cast<int>(notice_.size()), MPI_CHAR, other, kNoticeTag,
+              control_, &sends.emplace_back(MPI_REQUEST_NULL));
   }
   const Clock::time_point deadline = Clock::now() + kPatience;
   int all = 0;
@@ -221,12 +246,16 @@ void MpiCommunicator::listen() {
   for (;;) {
     int waiting = 0;
     MPI_Status status;
-    MPI_Iprobe(MPI_ANY_SOURCE, kTag, control_, &waiting, &status);
+    MPI_Iprobe(MPI_ANY_SOURCE, kNoticeTag, control_, &waiting, &status);
     if (waiting == 0) return;
-    Notice notice{};
-    MPI_Recv(&notice, 1, MPI_CHAR, status.MPI_SOURCE, kTag, control_, MPI_STATUS_IGNORE);
-    Peer& peer = peers_[static_cast<std::size_t>(status.MPI_SOURCE)];
-    (notice == Notice::failed ? peer.failed : peer.out) = true;
+    int length = 0;
+    MPI_Get_count(&status, MPI_CHAR, &length);
+    std::string notice(static_cast<std::size_t>(length), ' ');
+    MPI_Recv(notice.data(), length, MPI_CHAR, status.MPI_SOURCE, kNoticeTag, control_,
+             MPI_STATUS_IGNORE);
+    Peer& sender = peer(status.MPI_SOURCE);
+    (notice.front() == static_cast<char>(Notice::failed) ? sender.failed : sender.out) = true;
+    sender.where = notice.substr(1);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "stages/comm/communicator.hpp"
+#include "stages/comm/patience.hpp"
 
 namespace zerolab {
 
@@ -21,7 +22,8 @@ class MpiCommunicator final : public Communicator {
  public:
   /// Collective over `world`. Messages longer than `largest_message` bytes travel in pieces, since
   /// MPI counts with int.
-  explicit MpiCommunicator(MPI_Comm world, Index largest_message = Index{1} << 30);
+  explicit MpiCommunicator(MPI_Comm world, Patience patience = {},
+                           Index largest_message = Index{1} << 30);
   /// Collective, unless a failure was announced.
   ~MpiCommunicator() override;
   MpiCommunicator(const MpiCommunicator&) = delete;
@@ -33,12 +35,14 @@ class MpiCommunicator final : public Communicator {
   void exchange(const Exchange& round) override;
   bool announce_failure() override;
   void acknowledge_failure() override;
+  std::vector<std::string> whereabouts() const override;
 
  private:
   enum class Notice : char { failed, out };
   struct Peer {
     bool failed = false;
-    bool out = false;  // will not write the message
+    bool out = false;   // will not write the message
+    std::string where;  // empty until it is known
   };
 
   struct Requests;
@@ -50,13 +54,19 @@ class MpiCommunicator final : public Communicator {
   void stop_if_a_peer_failed();
   std::optional<int> lowest_failed() const;
 
-  std::mutex mutex_;  // around every MPI call
+  Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
+
+  mutable std::mutex mutex_;  // around every MPI call, and peers_
   MPI_Comm data_ = MPI_COMM_NULL;
   MPI_Comm control_ = MPI_COMM_NULL;
   int rank_ = 0;
   int size_ = 1;
+  Patience patience_;
+  Signature latest_;
+  std::string_view how_ = "is at";  // related to latest_
   Index largest_message_;
-  std::vector<Peer> peers_;
+  std::vector<Peer> peers_;  // this rank is one of them
+  std::string notice_;       // must stay while it is being sent
 };
 
 }  // namespace zerolab

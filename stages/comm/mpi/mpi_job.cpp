@@ -64,11 +64,11 @@ void refuse_singletons() {
 
 }  // namespace
 
-int run_mpi(const std::function<RankProgram(int rank)>& program) {
+int run_mpi(const std::function<RankProgram(int rank)>& program, const Patience& patience) {
   initialise();
   refuse_singletons();
   {
-    MpiCommunicator communicator(MPI_COMM_WORLD);
+    MpiCommunicator communicator(MPI_COMM_WORLD, patience);
     const RankOutcome outcome = run_rank(communicator, program(communicator.rank()));
     if (outcome.status != 0) end_job(outcome);
   }

@@ -1,0 +1,166 @@
+// Kind d: ranks that do not come to the same collectives (docs/cases.md).
+
+#include <thread>
+
+#include "stages/comm/job.hpp"
+#include "stages/stages.hpp"
+#include "tests/support/accident.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/sandwich.hpp"
+#include "tests/support/sum_device.hpp"
+#include "tests/support/thrown.hpp"
+
+using namespace zerolab;
+using namespace zerolab::test;
+
+namespace {
+
+/// Two experts of equal size; `choose` says which one runs.
+class Experts : public Module {
+ public:
+  using Choose = std::function<bool(int rank, Index step)>;
+
+  Experts(ParameterSet& parameters, Choose choose)
+      : Module("experts"),
+        choose_(std::move(choose)),
+        first_(parameters, "first", kSandwichWidth, kSandwichWidth, Initial::normal(1)),
+        second_(parameters, "second", kSandwichWidth, kSandwichWidth, Initial::normal(1)) {
+    adopt(first_);
+    adopt(second_);
+  }
+
+ protected:
+  Tensor do_forward(const Tensor& input) override { return chosen().forward(input); }
+  Tensor do_backward(const Tensor& output_gradient) override {
+    return chosen().backward(output_gradient);
+  }
+
+ private:
+  Linear& chosen() {
+    const Recorder& recorder = context().recorder;
+    return choose_(recorder.rank(), recorder.step()) ? first_ : second_;
+  }
+
+  Choose choose_;
+  Linear first_, second_;
+};
+
+struct Ended {
+  int status = 0;
+  std::string message;
+};
+
+Ended run_job(int ranks, const std::function<void(Communicator&)>& body) {
+  Ended ended;
+  const auto program = [&](int) {
+    return RankProgram{.body = body, .report = [&](const Communicator&, const Error& error) {
+                         ended.message += error.what();
+                       }};
+  };
+  ended.status = run_threads(ranks, program, {.timeout = std::chrono::milliseconds(500)});
+  return ended;
+}
+
+Ended train_job(int ranks, const std::function<Training(int rank)>& training) {
+  return run_job(ranks, [&](Communicator& communicator) {
+    Recorder recorder(communicator.rank());
+    train(communicator, recorder, training(communicator.rank()));
+  });
+}
+
+}  // namespace
+
+TEST_CASE("B51: ranks that pick different experts are told so, by rank, weight and module",
+          "[cases]") {
+  for (const int stage : {2, 3}) {
+    for (const bool check : {false, true}) {
+      INFO("stage " << stage << (check ? ", checked" : ""));
+      const auto choose = [](int rank, Index step) { return step < 2 || rank == 0; };
+      Training training = training_of_sandwich(
+          [&](ParameterSet& parameters) { return std::make_unique<Experts>(parameters, choose); },
+          stage);
+      training.settings.zero.reduce_bucket_size = 1;
+      training.check_collectives = check;
+      const Ended ended = train_job(2, [&](int) { return training; });
+      INFO(ended.message);
+      CHECK(ended.status == 7);
+      // Unchecked, their messages may pass each other by: then the watchdog ends it.
+      CHECK((contains(ended.message, "ZL706") || (!check && contains(ended.message, "ZL705"))));
+      if (stage == 3) {
+        CHECK(contains(ended.message, "of 'first.weight .. first.bias (2 parameters)'"));
+        CHECK(contains(ended.message, "of 'second.weight .. second.bias (2 parameters)'"));
+        CHECK(contains(ended.message, "(forward of 'first', step 2, micro-step 0)"));
+      } else {
+        CHECK(contains(ended.message, "of 'first.bias', 3 elements"));
+        CHECK(contains(ended.message, "of 'second.bias', 3 elements"));
+        CHECK(contains(ended.message, "(backward of 'second', step 2, micro-step 0)"));
+      }
+      CHECK(contains(ended.message, "\n  rank 0 "));
+      CHECK(contains(ended.message, "\n  rank 1 "));
+    }
+  }
+}
+
+TEST_CASE("B53: a rank with more steps than the others is named, and who has left the loop",
+          "[cases]") {
+  for (const int stage : {0, 1, 2, 3}) {
+    INFO("stage " << stage);
+    const Ended ended = train_job(4, [stage](int rank) {
+      Training training = training_of_odd_sizes(stage);
+      training.steps = rank == 2 ? 8 : 4;
+      return training;
+    });
+    INFO(ended.message);
+    CHECK(ended.status == 7);
+    CHECK(contains(ended.message, "ZL706"));
+    CHECK(contains(ended.message, "step 5, micro-step 0)"));
+    CHECK(contains(ended.message, "of 'memory report'"));
+  }
+}
+
+TEST_CASE("B55: other sizes, operations and a silent swap of equal gathers are all refused",
+          "[cases]") {
+  struct Call {
+    std::string owner;
+    Index elements;
+    bool gather;
+  };
+  const auto run_calls = [](const std::vector<Call>& rank0, const std::vector<Call>& rank1) {
+    return run_job(2, [&](Communicator& communicator) {
+      Recorder recorder(communicator.rank());
+      Ledger ledger("device", recorder);
+      SumDevice device;
+      CommStream stream(communicator, device, ledger, recorder);
+      for (const Call& call : communicator.rank() == 0 ? rank0 : rank1) {
+        std::vector<float> values(static_cast<std::size_t>(call.elements));
+        const Run run{values.data(), {0, call.elements / 2, call.elements}};
+        Pending pending = call.gather ? all_gather(stream, {run}, call.owner)
+                                      : all_reduce(stream, {run}, 1, call.owner);
+        stream.wait(pending);
+      }
+    });
+  };
+  const Call one{"one.weight", 64, true}, two{"two.weight", 64, true};
+  for (const Ended& ended :
+       {run_calls({one, two}, {two, one}), run_calls({one}, {{"one.weight", 32, true}}),
+        run_calls({one}, {{"one.weight", 64, false}})}) {
+    INFO(ended.message);
+    CHECK(ended.status == 7);
+    CHECK(contains(ended.message, "ZL706"));
+    CHECK(contains(ended.message, "rank 0 waits in all_gather 1 of 'one.weight', 64 elements"));
+    CHECK(contains(ended.message, "rank 1 waits in "));
+  }
+  CHECK(run_calls({one, two}, {one, two}).status == 0);
+}
+
+TEST_CASE("B58: when one rank dies the run ends at once with that rank's error", "[cases]") {
+  for (const Moment moment : {Moment::forward, Moment::step}) {
+    const auto start = std::chrono::steady_clock::now();
+    const Training training = training_with_accident(
+        moment, 2, [](Ledger&) { throw std::runtime_error("rank 2 has had enough"); }, 3);
+    const Ended ended = train_job(4, [&](int) { return training; });
+    CHECK(ended.status == 1);
+    CHECK(ended.message == "ZL101: rank 2 has had enough");
+    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(2));
+  }
+}

@@ -1,0 +1,98 @@
+#include "tests/support/accident.hpp"
+
+#include <utility>
+
+#include "stages/stages.hpp"
+#include "tests/support/sandwich.hpp"
+#include "tests/support/stage_decorator.hpp"
+
+namespace zerolab::test {
+namespace {
+
+struct Fate {
+  Moment moment;
+  int rank;
+  Accident accident;
+
+  void at(Moment now, const Recorder& recorder, Ledger& ledger) const {
+    const bool in_time = now == Moment::set_up || recorder.step() == kFatefulStep;
+    if (now == moment && recorder.rank() == rank && in_time) accident(ledger);
+  }
+};
+
+class FatefulModule : public Module {
+ public:
+  FatefulModule(ParameterSet& parameters, Fate fate)
+      : Module("fateful"),
+        fate_(std::move(fate)),
+        inner_(parameters, "inner", kSandwichWidth, kSandwichWidth, Initial::normal(1)) {
+    adopt(inner_);
+  }
+
+ protected:
+  Tensor do_forward(const Tensor& input) override {
+    fate_.at(Moment::forward, context().recorder, context().ledger);
+    return inner_.forward(input);
+  }
+  Tensor do_backward(const Tensor& output_gradient) override {
+    Tensor input_gradient = inner_.backward(output_gradient);
+    fate_.at(Moment::backward, context().recorder, context().ledger);
+    return input_gradient;
+  }
+
+ private:
+  Fate fate_;
+  Linear inner_;
+};
+
+class FatefulStage : public StageDecorator {
+ public:
+  FatefulStage(Runtime& runtime, Fate fate)
+      : StageDecorator(make_stage(runtime)), runtime_(runtime), fate_(std::move(fate)) {}
+
+  void set_up(Model& model) override {
+    StageDecorator::set_up(model);
+    fate_.at(Moment::set_up, runtime_.recorder, runtime_.ledger);
+  }
+  std::vector<OwnedSlice> owned() override {
+    if (runtime_.recorder.phase() == Phase::step) {
+      fate_.at(Moment::step, runtime_.recorder, runtime_.ledger);
+    }
+    return StageDecorator::owned();
+  }
+
+ private:
+  Runtime& runtime_;
+  Fate fate_;
+};
+
+}  // namespace
+
+std::string_view name_of(Moment moment) {
+  switch (moment) {
+    case Moment::set_up:
+      return "set_up";
+    case Moment::forward:
+      return "forward";
+    case Moment::backward:
+      return "backward";
+    case Moment::step:
+      return "step";
+  }
+  return "?";
+}
+
+Training training_with_accident(Moment moment, int rank, const Accident& accident, int stage) {
+  const Fate fate{moment, rank, accident};
+  Training training = training_of_sandwich(
+      [=](ParameterSet& parameters) { return std::make_unique<FatefulModule>(parameters, fate); },
+      stage);
+  training.stage = [fate](Runtime& runtime) {
+    return std::make_unique<FatefulStage>(runtime, fate);
+  };
+  training.settings.zero.overlap_comm = true;
+  training.settings.zero.reduce_bucket_size = 1;
+  return training;
+}
+
+}  // namespace zerolab::test
