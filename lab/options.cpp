@@ -25,8 +25,8 @@ constexpr std::string_view kFooter = R"(Examples:
   zerolab train --stage 0 --device-memory 4MiB    what does not fit, and why
 
 Exit codes:
-  0 done     2 usage or configuration     4 parameter state     7 communication
-  1 internal 3 out of memory              5 numerics              128 + n ended by signal n
+  0 done       2 usage or configuration   4 parameter state   7 communication
+  1 internal   3 out of memory            5 numerics          128 + n: ended by signal n
 docs/errors.md explains each error code, docs/configuration.md each setting.)";
 
 #ifdef ZEROLAB_CHECK_COLLECTIVES
