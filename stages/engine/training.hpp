@@ -52,7 +52,8 @@ struct RankReport {
   Usage left_over;                // live after the engine and the model are gone: all zero
 };
 
-/// Runs it on this rank. Every rank must call it with the same training.
+/// Runs it on this rank. Every rank must call it with the same training; throws Error (Code::usage)
+/// on all ranks when their seeds differ.
 RankReport train(Communicator& communicator, Recorder& recorder, const Training& training);
 
 }  // namespace zerolab
