@@ -107,3 +107,19 @@ TEST_CASE("B33: with accumulation and overlap every micro-step counts", "[cases]
     }
   }
 }
+
+TEST_CASE("B34: a mean gradient is not reduced again by the next micro-step or step", "[cases]") {
+  const Script one = [](Index, const Moment& moment) { return moment.rank == 0 ? 0.5F : 1.5F; };
+  for (const int stage : {0, 1, 2, 3}) {
+    for (const Index steps : {1, 2, 3}) {
+      INFO("stage " << stage << ", step " << steps);
+      Training training = training_of_script({{7}}, one, stage);
+      training.settings.gradient_accumulation_steps = 2;
+      training.settings.zero.overlap_comm = true;
+      training.steps = steps;
+      WeightHistory history;
+      run(2, with_history(training, history));
+      CHECK(history.gradient == Weights{std::vector<float>(7, 1)});
+    }
+  }
+}

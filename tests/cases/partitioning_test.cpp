@@ -241,6 +241,25 @@ TEST_CASE("B90: weights without elements are trained past, and nothing is sent f
   CHECK(model->parameters().at("1.weight").shape() == empty);
 }
 
+TEST_CASE("B92: a rank without a part of any weight takes part all the same", "[cases]") {
+  // five elements on eight ranks: five ranks own nothing in stages 1 to 3
+  for (const int stage : kStages) {
+    INFO("stage " << stage);
+    Training training = training_of_script({{3, 1}, {1, 1}, {1}}, product_of_positions, stage);
+    training.settings.optimizer.type = OptimizerSettings::Type::adam;
+    WeightHistory history;
+    const auto reports = run(8, with_history(training, history));
+    CHECK(history.gradient == mean_products({3, 1, 1}, 8));
+    for (const RankReport& report : reports) CHECK(bits(report) == bits(reports[0]));
+    // Adam's step on a gradient that stays the same is the learning rate
+    for (std::size_t p = 0; p < 3; ++p) {
+      for (std::size_t i = 0; i < history.latest[p].size(); ++i) {
+        CHECK(std::abs(history.initial[p][i] - history.latest[p][i] - 10) < 1e-4);
+      }
+    }
+  }
+}
+
 TEST_CASE("B94: a weight larger than the bucket is reduced alone, from last to first", "[cases]") {
   const auto elements = [](int stage) {
     Training training = training_of_script({{1000}, {3}, {3}, {1000}}, product_of_positions, stage);
