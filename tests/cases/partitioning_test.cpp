@@ -105,26 +105,32 @@ Training with_scalar_bias(int stage) {
       kOddVocabulary, stage);
 }
 
+/// Counts the elements of one parameter that this rank owns.
+class OwnershipWatch : public StageDecorator {
+ public:
+  OwnershipWatch(std::unique_ptr<Stage> stage, Index parameter, Index& owned)
+      : StageDecorator(std::move(stage)), parameter_(parameter), owned_(owned) {}
+
+  void set_up(Model& model) override {
+    StageDecorator::set_up(model);
+    for (const OwnedSlice& slice : owned()) {
+      if (slice.parameter->id() == parameter_) owned_ += slice.range.size();
+    }
+  }
+
+ private:
+  Index parameter_;
+  Index& owned_;
+};
+
 /// How many elements of this parameter each rank owns.
-std::vector<Index> owned_elements(int ranks, Training training, Index parameter) {
-  training.steps = 0;
+std::vector<Index> owned_elements(int ranks, const Training& training, Index parameter) {
   return run_ranks(ranks, [&](Communicator& communicator) {
     Index owned = 0;
     Training watched = training;
+    watched.steps = 0;
     watched.stage = [&](Runtime& runtime) -> std::unique_ptr<Stage> {
-      struct Counting : StageDecorator {
-        Counting(std::unique_ptr<Stage> stage, Index id, Index& count)
-            : StageDecorator(std::move(stage)), id_(id), count_(count) {}
-        void set_up(Model& model) override {
-          StageDecorator::set_up(model);
-          for (const OwnedSlice& slice : owned()) {
-            if (slice.parameter->id() == id_) count_ += slice.range.size();
-          }
-        }
-        Index id_;
-        Index& count_;
-      };
-      return std::make_unique<Counting>(training.stage(runtime), parameter, owned);
+      return std::make_unique<OwnershipWatch>(training.stage(runtime), parameter, owned);
     };
     Recorder recorder(communicator.rank());
     train(communicator, recorder, watched);
