@@ -219,10 +219,11 @@ std::uint64_t Engine::parameter_hash() {
 }
 
 void Engine::before(const Visit& visit) {
-  span_starts_.push_back(Recorder::Clock::now());
+  const Recorder::Clock::time_point start = Recorder::Clock::now();
   runtime_.recorder.begin_module(visit.module.name());
   for (Parameter* parameter : visit.module.reads()) ++parameter->active;
   stage_->fetch(visit);
+  span_starts_.push_back(start);
 }
 
 void Engine::after(const Visit& visit) {

@@ -53,7 +53,8 @@ struct RankReport {
   Usage left_over;                // live after the engine and the model are gone: all zero
 };
 
-/// Runs it on this rank. Every rank must call it with the same training.
+/// Runs it on this rank. Every rank must call it with the same training; throws Error
+/// (Code::ranks_disagree) on all ranks when their seeds differ.
 RankReport train(Communicator& communicator, Recorder& recorder, const Training& training);
 
 }  // namespace zerolab

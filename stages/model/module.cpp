@@ -46,11 +46,23 @@ Index ParameterSet::numel() const {
   return sum;
 }
 
-Tensor Module::forward(const Tensor& input) {
-  const Visit visit{*this, context_->pass};
+// A run that ends by an exception ends all the same: what was gathered for it is let go.
+template <typename Run>
+Tensor Module::between_hooks(const Visit& visit, Run run) {
   context_->hooks.before(visit);
-  Tensor output = do_forward(input);
+  Tensor result;
+  try {
+    result = run();
+  } catch (...) {
+    context_->hooks.after(visit);
+    throw;
+  }
   context_->hooks.after(visit);
+  return result;
+}
+
+Tensor Module::forward(const Tensor& input) {
+  Tensor output = between_hooks({*this, context_->pass}, [&] { return do_forward(input); });
   if (keeps()) ++not_undone_;
   return output;
 }
@@ -63,11 +75,7 @@ Tensor Module::backward(const Tensor& output_gradient) {
                 "run backward once for every forward");
   }
   --not_undone_;
-  const Visit visit{*this, VisitKind::backward};
-  context_->hooks.before(visit);
-  Tensor input_gradient = do_backward(output_gradient);
-  context_->hooks.after(visit);
-  return input_gradient;
+  return between_hooks({*this, VisitKind::backward}, [&] { return do_backward(output_gradient); });
 }
 
 Module* Module::find(std::string_view name) {

@@ -30,6 +30,7 @@ class ModuleHooks {
  public:
   virtual ~ModuleHooks() = default;
   virtual void before(const Visit& visit) = 0;
+  /// Also after a run that threw.
   virtual void after(const Visit& visit) = 0;
 
   /// Where the gradient of this micro-step goes: numel() elements, overwritten.
@@ -127,6 +128,9 @@ class Module {
  private:
   friend void register_external_parameter(Module& module, Parameter& parameter);
   friend void unregister_external_parameter(Module& module, Parameter& parameter);
+
+  template <typename Run>
+  Tensor between_hooks(const Visit& visit, Run run);
 
   float* begin_gradient(Parameter& parameter, Buffer& later_use) const;
   void end_gradient(Parameter& parameter, const Buffer& later_use) const;

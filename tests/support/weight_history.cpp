@@ -1,6 +1,7 @@
 #include "tests/support/weight_history.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -18,19 +19,20 @@ class Watched : public StageDecorator {
 
   void set_up(Model& model) override {
     StageDecorator::set_up(model);
-    copy_to(history_.initial);
+    copy_to(history_.initial, &OwnedSlice::master);
   }
   void publish() override {
     StageDecorator::publish();
-    copy_to(history_.latest);
+    copy_to(history_.latest, &OwnedSlice::master);
+    copy_to(history_.gradient, &OwnedSlice::gradient);
   }
 
  private:
-  void copy_to(Weights& weights) {
+  void copy_to(Weights& weights, float* OwnedSlice::*of) {
     if (replicated() && rank_ != 0) return;
     for (const OwnedSlice& slice : owned()) {
       std::vector<float>& values = weights[static_cast<std::size_t>(slice.parameter->id())];
-      std::copy_n(slice.master, slice.range.size(), values.begin() + slice.range.begin);
+      std::copy_n(slice.*of, slice.range.size(), values.begin() + slice.range.begin);
     }
   }
 
@@ -45,11 +47,28 @@ Training with_history(Training training, WeightHistory& history) {
   for (const Index size : training.build()->parameters().sizes()) {
     unknown.emplace_back(static_cast<std::size_t>(size), std::numeric_limits<float>::quiet_NaN());
   }
-  history = {unknown, unknown};
+  history = {unknown, unknown, unknown};
   training.stage = [make = training.stage, &history](Runtime& runtime) -> std::unique_ptr<Stage> {
     return std::make_unique<Watched>(make(runtime), runtime.rank(), history);
   };
   return training;
+}
+
+double largest_difference(const Weights& got, const Weights& want) {
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  if (got.size() != want.size()) return kInfinite;
+  double difference = 0;
+  double largest = 0;
+  for (std::size_t p = 0; p < want.size(); ++p) {
+    if (got[p].size() != want[p].size()) return kInfinite;
+    for (std::size_t i = 0; i < want[p].size(); ++i) {
+      const double off = std::abs(static_cast<double>(got[p][i]) - static_cast<double>(want[p][i]));
+      if (std::isnan(off)) return kInfinite;
+      difference = std::max(difference, off);
+      largest = std::max(largest, std::abs(static_cast<double>(want[p][i])));
+    }
+  }
+  return difference == 0 ? 0 : difference / largest;
 }
 
 }  // namespace zerolab::test

@@ -1,0 +1,112 @@
+// Kind c of docs/cases.md: from which weights the ranks start, and that they stay replicas.
+
+#include "tests/support/catch.hpp"
+#include "tests/support/run_ranks.hpp"
+#include "tests/support/stage_decorator.hpp"
+#include "tests/support/thrown.hpp"
+#include "tests/support/trainings.hpp"
+#include "tests/support/weight_history.hpp"
+
+using namespace zerolab;
+using namespace zerolab::test;
+
+namespace {
+
+/// The whole weights as one rank has them, after set-up and after every step.
+using Replicas = std::vector<std::vector<float>>;
+
+/// Copies every parameter that is whole on this rank.
+class ReplicaWatch : public StageDecorator {
+ public:
+  ReplicaWatch(std::unique_ptr<Stage> stage, Replicas& replicas)
+      : StageDecorator(std::move(stage)), replicas_(replicas) {}
+
+  void set_up(Model& model) override {
+    StageDecorator::set_up(model);
+    parameters_ = &model.parameters();
+    copy();
+  }
+  void publish() override {
+    StageDecorator::publish();
+    copy();
+  }
+
+ private:
+  void copy() {
+    std::vector<float> values;
+    for (const Parameter& parameter : *parameters_) {
+      if (parameter.status() != Status::available) continue;
+      values.insert(values.end(), parameter.data, parameter.data + parameter.numel());
+    }
+    replicas_.push_back(values);
+  }
+
+  Replicas& replicas_;
+  ParameterSet* parameters_ = nullptr;
+};
+
+Replicas replicas_of(Communicator& communicator, Training training) {
+  Replicas replicas;
+  training.stage = [make = training.stage, &replicas](Runtime& runtime) -> std::unique_ptr<Stage> {
+    return std::make_unique<ReplicaWatch>(make(runtime), replicas);
+  };
+  Recorder recorder(communicator.rank());
+  train(communicator, recorder, training);
+  return replicas;
+}
+
+}  // namespace
+
+TEST_CASE("B49: ranks with different seeds are refused before the first step", "[cases]") {
+  for (const int stage : {0, 1, 2, 3}) {
+    INFO("stage " << stage);
+    std::array<bool, 4> stepped{};
+    const auto error = thrown_by([&] {
+      run_ranks(4, [&](Communicator& communicator) {
+        const int rank = communicator.rank();
+        Training training = training_of(tiny_mlp(), stage);
+        training.seed = 100 + static_cast<std::uint64_t>(rank);
+        training.on_step = [&stepped, rank](Index, const StepResult&, const Ledger&) {
+          stepped[static_cast<std::size_t>(rank)] = true;
+        };
+        Recorder recorder(rank);
+        train(communicator, recorder, training);
+      });
+    });
+    REQUIRE(error);
+    INFO(error->what());
+    CHECK(error->code() == Code::usage);
+    CHECK(contains(error->what(), "rank 1 has the seed 101, rank 0 has 100"));
+    CHECK(stepped == std::array<bool, 4>{});
+  }
+}
+
+TEST_CASE("B49: initial weights depend neither on the ranks nor on the stage", "[cases]") {
+  WeightHistory expected;
+  run(1, with_history(training_of(tiny_transformer(), 0), expected));
+  for (const int ranks : {1, 2, 3, 4}) {
+    for (const int stage : {0, 1, 2, 3}) {
+      INFO("stage " << stage << ", " << ranks << " ranks");
+      Training training = training_of(tiny_transformer(), stage);
+      training.steps = 0;
+      WeightHistory history;
+      run(ranks, with_history(training, history));
+      CHECK(history.initial == expected.initial);
+    }
+  }
+}
+
+TEST_CASE("B49: what several ranks hold whole is equal after set-up and after every step",
+          "[cases]") {
+  for (const int stage : {0, 1, 2}) {
+    INFO("stage " << stage);
+    const auto by_rank = run_ranks(4, [&](Communicator& communicator) {
+      return replicas_of(communicator, training_of(tiny_mlp(), stage));
+    });
+    REQUIRE(by_rank[0].size() == 11);
+    CHECK(by_rank[0][0].size() ==
+          13 * 5 + 15 * 33 + 33 + 33 * 5 + 5 + 5 * 3 + 3 + 3 + 1 + 7 + 7 + 7 * 13 + 13);
+    CHECK(by_rank[0][0] != by_rank[0][10]);
+    for (const Replicas& replicas : by_rank) CHECK(replicas == by_rank[0]);
+  }
+}

@@ -1,0 +1,41 @@
+#include "tests/support/given_weights.hpp"
+
+#include <memory>
+#include <utility>
+
+#include "tests/support/stage_decorator.hpp"
+
+namespace zerolab::test {
+namespace {
+
+class Given : public StageDecorator {
+ public:
+  Given(std::unique_ptr<Stage> stage, Values values)
+      : StageDecorator(std::move(stage)), values_(std::move(values)) {}
+
+  void set_up(Model& model) override {
+    StageDecorator::set_up(model);
+    for (const Parameter& parameter : model.parameters()) {
+      if (parameter.data != nullptr) write(parameter, {0, parameter.numel()}, parameter.data);
+    }
+    for (const OwnedSlice& slice : owned()) write(*slice.parameter, slice.range, slice.master);
+  }
+
+ private:
+  void write(const Parameter& parameter, Range range, float* out) const {
+    for (Index i = range.begin; i < range.end; ++i) out[i - range.begin] = values_(parameter, i);
+  }
+
+  Values values_;
+};
+
+}  // namespace
+
+Training with_weights(Training training, const Values& values) {
+  training.stage = [make = training.stage, values](Runtime& runtime) -> std::unique_ptr<Stage> {
+    return std::make_unique<Given>(make(runtime), values);
+  };
+  return training;
+}
+
+}  // namespace zerolab::test

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <functional>
+
+#include "stages/engine/training.hpp"
+
+namespace zerolab::test {
+
+/// The value of an element of a parameter.
+using Values = std::function<float(const Parameter& parameter, Index element)>;
+
+/// The same training, which starts from these weights instead of random ones.
+Training with_weights(Training training, const Values& values);
+
+}  // namespace zerolab::test
