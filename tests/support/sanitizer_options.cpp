@@ -12,5 +12,10 @@ const char* __asan_default_options() {
 const char* __ubsan_default_options() { return "print_stacktrace=1"; }
 
 const char* __tsan_default_options() { return "halt_on_error=1:second_deadlock_stack=1"; }
+
+// oneDNN makes its caches when they are first used, as function-local statics. It is not compiled
+// with the sanitizer, which therefore sees one thread make them and others use them, but not the
+// check of the static's guard in between.
+const char* __tsan_default_suppressions() { return "race:libdnnl.so\n"; }
 }
 // NOLINTEND(readability-identifier-naming)
