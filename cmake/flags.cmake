@@ -12,15 +12,24 @@ set(ZEROLAB_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize takes them: addr
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
+# What users of the library compile with too. Headers have arithmetic in them, and of an inline
+# function that two files compile the linker keeps one: a user's copy, fused or reordered, would
+# change the bits inside the library.
+add_library(zerolab_arithmetic INTERFACE)
+target_compile_features(zerolab_arithmetic INTERFACE cxx_std_20)
+# A sum must not change its bits with the compiler's mood: fused only where the code says so.
+target_compile_options(zerolab_arithmetic INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off> $<$<COMPILE_LANGUAGE:CXX>:-fno-fast-math>)
+
 add_library(zerolab_flags INTERFACE)
-target_compile_features(zerolab_flags INTERFACE cxx_std_20)
+target_link_libraries(zerolab_flags INTERFACE zerolab_arithmetic)
 target_compile_options(zerolab_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor
   -Woverloaded-virtual -Wold-style-cast -Wcast-qual
-  # A sum must not change its bits with the compiler's mood: fused only where the code says so.
-  -ffp-contract=off -fno-fast-math
   # Nobody reads errno after a square root; without this Adam's loop is not vectorised (same bits).
   -fno-math-errno
+  # Assertions name their file from the root: nothing that is installed knows where it was built.
+  -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=
   $<$<BOOL:${ZEROLAB_WERROR}>:-Werror>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # GCC 12 sees overlaps and overflows inside std::string where there are none (GCC bug 105651).
@@ -34,7 +43,8 @@ if(ZEROLAB_CHECK_COLLECTIVES)
   target_compile_definitions(zerolab_flags INTERFACE ZEROLAB_CHECK_COLLECTIVES)
 endif()
 if(ZEROLAB_SANITIZE)
-  target_compile_options(zerolab_flags INTERFACE -fsanitize=${ZEROLAB_SANITIZE} -fno-omit-frame-pointer)
+  target_compile_options(zerolab_flags INTERFACE
+    -fsanitize=${ZEROLAB_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(zerolab_flags INTERFACE -fsanitize=${ZEROLAB_SANITIZE})
 endif()
 

@@ -51,6 +51,14 @@ nlohmann::ordered_json facts(const Plan& plan, const std::vector<Effective>& eff
   return json;
 }
 
+// The project's guides, which may stand in for the default text: they lie as far from the program
+// in the build folder as where it is installed.
+std::filesystem::path guides() {
+  std::error_code failed;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", failed);
+  return program.parent_path().parent_path() / "share/doc/zerolab/guides";
+}
+
 [[noreturn]] void cannot_write(const std::filesystem::path& file) {
   throw Error(Code::output_folder, fmt::format("'{}' cannot be written", file.string()),
               "choose a folder on a disk with space, that you may write to, with --out");
@@ -65,7 +73,7 @@ Plan make_plan(const RunOptions& options, std::string command_line, int ranks) {
   plan.ranks = ranks;
   plan.model = describe_model(options.model);
   Text text = options.data ? load_text(*options.data)
-                           : load_default_text("/usr/share/common-licenses", ZEROLAB_GUIDES);
+                           : load_default_text("/usr/share/common-licenses", guides());
   auto data = std::make_shared<ByteData>(std::move(text), options.seed);
   data->check_fits(plan.model.sequence_length, plan.model.vocab_size);
   plan.data = std::move(data);

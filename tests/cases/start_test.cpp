@@ -75,7 +75,7 @@ TEST_CASE("B49: ranks with different seeds are refused before the first step", "
     });
     REQUIRE(error);
     INFO(error->what());
-    CHECK(error->code() == Code::usage);
+    CHECK(error->code() == Code::ranks_disagree);
     CHECK(contains(error->what(), "rank 1 has the seed 101, rank 0 has 100"));
     CHECK(stepped == std::array<bool, 4>{});
   }

@@ -1,0 +1,94 @@
+#include "own_stage.hpp"
+
+#include <span>
+#include <utility>
+
+#include "stages/model/parameter_state.hpp"
+
+using namespace zerolab;
+
+namespace own {
+
+ParameterServer::ParameterServer(Runtime& runtime)
+    : runtime_(runtime),
+      buckets_(
+          runtime,
+          [this](const Bucket& bucket, std::string owner) {
+            return reduce(bucket, std::move(owner));
+          },
+          [this](const Bucket& bucket) { keep_mean(bucket); }) {}
+
+// The line that makes this stage what it is: everything is rank 0's.
+Range ParameterServer::owned_range() const { return {0, is_server() ? layout_.padded() : 0}; }
+
+void ParameterServer::set_up(Model& model) {
+  model_parameters_ = &model.parameters();
+  layout_ = FlatLayout(model_parameters_->sizes(), runtime_.ranks());
+  parameters_ = FlatBuffer(runtime_, {0, layout_.padded()}, Category::parameters, "parameters");
+  gradients_ = FlatBuffer(runtime_, owned_range(), Category::gradients, "gradients");
+  moments_ = flat_moments(runtime_, owned_range());
+  initialise_whole(runtime_, *model_parameters_, layout_, parameters_);
+}
+
+// Every parameter is always whole on every rank.
+void ParameterServer::fetch(const Visit& /*visit*/) {}
+void ParameterServer::release(const Visit& /*visit*/) {}
+
+float* ParameterServer::gradient_buffer(Parameter& parameter, MicroStep /*micro_step*/) {
+  Buffer& held = held_[parameter.id()];
+  held = hold_gradient(runtime_, parameter, layout_.padded_parameter(parameter.id()).size());
+  return held.floats();
+}
+
+void ParameterServer::gradient_ready(Parameter& parameter, MicroStep micro_step) {
+  micro_step_ = micro_step;
+  const Range range = layout_.padded_parameter(parameter.id());
+  buckets_.add({&parameter, std::move(held_.extract(parameter.id()).mapped()), range.size()});
+}
+
+// A reduce-scatter whose parts are everything for rank 0 and nothing for the rest is a reduce. It
+// adds in rank order and scales once, as in every stage: so the bits are theirs.
+Pending ParameterServer::reduce(const Bucket& bucket, std::string owner) {
+  std::vector<Run> runs;
+  for (const ReadyGradient& gradient : bucket) {
+    std::vector<Index> bounds(static_cast<std::size_t>(runtime_.ranks()) + 1, gradient.elements);
+    bounds.front() = 0;
+    runs.push_back({gradient.whole.floats(), std::move(bounds)});
+  }
+  return reduce_scatter(runtime_.comm, runs, mean_factor(runtime_), std::move(owner));
+}
+
+// The bucket frees the whole gradients, so the server keeps a copy.
+void ParameterServer::keep_mean(const Bucket& bucket) {
+  if (!is_server()) return;
+  for (const ReadyGradient& gradient : bucket) {
+    const Range range = layout_.padded_parameter(gradient.parameter->id());
+    accumulate(runtime_, micro_step_, gradient.whole.floats(), gradients_.at(range.begin),
+               range.size());
+  }
+}
+
+void ParameterServer::finish_gradients(MicroStep /*micro_step*/) { buckets_.flush(); }
+
+// The engine updates, and counts in norm and hash, what is named here: on the other ranks nothing.
+std::vector<OwnedSlice> ParameterServer::owned() {
+  return flat_slices(*model_parameters_, layout_, owned_range(), gradients_, parameters_, moments_);
+}
+
+// While the new weights are on their way nobody may read them: the states say so, and are checked.
+void ParameterServer::publish() {
+  const auto move_all = [this](Status to) {
+    for (Parameter& parameter : *model_parameters_) {
+      ParameterState::move(parameter, to, Cause::publish, "", runtime_.recorder);
+    }
+  };
+  const std::span<float> weights(parameters_.at(0), static_cast<std::size_t>(layout_.padded()));
+  move_all(Status::inflight);
+  Pending weights_sent = broadcast(runtime_.comm, std::as_writable_bytes(weights), 0, "parameters");
+  runtime_.comm.wait(weights_sent);
+  move_all(Status::available);
+}
+
+void ParameterServer::end_pass() {}
+
+}  // namespace own

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "stages/engine/gradient_buckets.hpp"
+#include "stages/engine/states.hpp"
+
+namespace own {
+
+/// A parameter server (Li et al., OSDI 2014) written as a stage: rank 0 keeps the gradients and the
+/// optimizer states and makes the update, the others only compute. It is stage 2 with another
+/// answer to "who owns what", in the flat layout of partition/layout.hpp:
+///
+///             rank 0            rank 1            rank 2
+/// parameters  |==============|  |==============|  |==============|
+/// gradients   |==============|
+/// moments     |==============|
+class ParameterServer : public zerolab::Stage {
+ public:
+  explicit ParameterServer(zerolab::Runtime& runtime);
+
+  void set_up(zerolab::Model& model) override;
+  void fetch(const zerolab::Visit& visit) override;
+  void release(const zerolab::Visit& visit) override;
+  float* gradient_buffer(zerolab::Parameter& parameter, zerolab::MicroStep micro_step) override;
+  void gradient_ready(zerolab::Parameter& parameter, zerolab::MicroStep micro_step) override;
+  void finish_gradients(zerolab::MicroStep micro_step) override;
+  std::vector<zerolab::OwnedSlice> owned() override;
+  bool replicated() const override { return false; }  // each element has one owner
+  void publish() override;
+  void end_pass() override;
+
+ private:
+  bool is_server() const { return runtime_.rank() == 0; }
+  zerolab::Range owned_range() const;
+  zerolab::Pending reduce(const zerolab::Bucket& bucket, std::string owner);
+  void keep_mean(const zerolab::Bucket& bucket);
+
+  zerolab::Runtime& runtime_;
+  zerolab::ParameterSet* model_parameters_ = nullptr;
+  zerolab::FlatLayout layout_;
+  zerolab::FlatBuffer parameters_, gradients_;
+  std::vector<zerolab::FlatBuffer> moments_;
+  std::map<zerolab::Index, zerolab::Buffer> held_;  // whole gradients that are not finished
+  zerolab::MicroStep micro_step_;                   // the one whose gradients are in the buckets
+  zerolab::GradientBuckets buckets_;
+};
+
+}  // namespace own
