@@ -10,6 +10,8 @@ find_package(CLI11 REQUIRED)          # libcli11-dev
 find_package(fmt REQUIRED)            # libfmt-dev
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)  # libxxhash-dev, used header-only
 
+find_package(Doxygen COMPONENTS dot QUIET)  # doxygen, graphviz: the target docs, not needed to build
+
 # oneDNN's OpenMP runtime: only its thread count is set, so no compiler support is needed.
 find_library(ZEROLAB_GOMP NAMES gomp libgomp.so.1 REQUIRED)
 
