@@ -49,8 +49,10 @@ TEST_CASE("docs/errors.md has the exit status of every code", "[base][docs]") {
   std::set<std::string> documented;
   for (const DocumentedRow& row : documented_rows("errors.md")) documented.insert(row.cells[0]);
   for (const CodeInfo& info : all_codes()) {
+    const int status = static_cast<int>(info.code) / 100;
+    if (status > 128) continue;  // a signal: one row for all of them
     INFO(code_name(info.code));
-    CHECK(documented.count(fmt::to_string(static_cast<int>(info.code) / 100)) == 1);
+    CHECK(documented.count(fmt::to_string(status)) == 1);
   }
 }
 
