@@ -37,7 +37,7 @@ TEST_CASE("the doctor's table is printed as it was approved", "[lab]") {
   CHECK(well.findings.empty());
   CHECK("\n" + doctor_text(well, Style::ascii) == R"approved(
  this machine
-----------------------------------------------------------------
+--------------------------------------------------------------
  compiler      GCC 12.2.0
  build         Release
  processor     A processor
