@@ -11,6 +11,8 @@ if(zerolab_missing)
     "install them, or run lab/setup, which does")
 endif()
 
+find_package(Doxygen COMPONENTS dot QUIET)  # doxygen, graphviz: the target docs, not needed to build
+
 foreach(part MAJOR MINOR PATCH)
   file(STRINGS ${ZEROLAB_DNNL_INCLUDE_DIR}/oneapi/dnnl/dnnl_version.h line
     REGEX "define DNNL_VERSION_${part}")

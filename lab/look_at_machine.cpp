@@ -2,8 +2,8 @@
 #include <mpi.h>
 #include <sched.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <fstream>
@@ -42,8 +42,10 @@ std::string instruction_set() {
     case Isa::avx512_core_bf16:
       return "AVX-512 with bf16";
     default:
-      return fmt::format("oneDNN's number {:#x}", static_cast<int>(dnnl::get_effective_cpu_isa()));
+      break;
   }
+  const int number = static_cast<int>(dnnl::get_effective_cpu_isa());
+  return number == 0 ? "" : fmt::format("oneDNN's number {:#x}", number);
 }
 
 std::string processor() {
@@ -59,6 +61,28 @@ int usable_cores() {
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
   return static_cast<int>(std::thread::hardware_concurrency());
+}
+
+// "MemAvailable:   12345 kB" -> bytes; 0 if the line is not there.
+Index memory_line(std::string_view label) {
+  std::ifstream in("/proc/meminfo");
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind(label, 0) == 0) return std::atoll(line.c_str() + label.size()) * 1024;
+  }
+  return 0;
+}
+
+// A container may use less than the machine has.
+void ask_memory(Machine& machine) {
+  machine.memory = memory_line("MemTotal:");
+  machine.memory_free = memory_line("MemAvailable:");
+  Index limit = 0;
+  Index used = 0;
+  if (std::ifstream("/sys/fs/cgroup/memory.max") >> limit &&
+      std::ifstream("/sys/fs/cgroup/memory.current") >> used) {
+    machine.memory = std::min(machine.memory, limit);
+    machine.memory_free = std::min(machine.memory_free, std::max(Index{0}, limit - used));
+  }
 }
 
 Index free_shared_memory() {
@@ -114,13 +138,19 @@ Machine look_at_machine() {
   Machine machine;
   const dnnl_version_t* version = dnnl_version();
   machine.compiler = compiler();
+  machine.build = ZEROLAB_BUILD_TYPE;
+#if defined(ZEROLAB_POISON_MEMORY)
+  machine.fills_with_nan = true;
+#endif
   machine.onednn = fmt::format("{}.{}.{}", version->major, version->minor, version->patch);
   machine.instruction_set = instruction_set();
   machine.processor = processor();
   machine.cores = usable_cores();
-  machine.memory = static_cast<Index>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  if (const char* threads = std::getenv("OMP_NUM_THREADS")) machine.omp_threads = threads;
+  ask_memory(machine);
   machine.shared_memory = free_shared_memory();
   machine.launched_ranks = launched_ranks();
+  machine.cuda = look_for_cuda();
   ask_mpi(machine);
   return machine;
 }

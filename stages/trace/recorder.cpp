@@ -26,10 +26,20 @@ std::string number(double value) {
 
 struct Fields {
   fmt::memory_buffer& out;
+  std::vector<Recorder::Gap>* gaps = nullptr;  // filled before the clock is started
 
   template <typename... Args>
   void add(fmt::format_string<Args...> format, Args&&... args) const {
     fmt::format_to(std::back_inserter(out), format, std::forward<Args>(args)...);
+  }
+
+  void time(std::string_view name, double microseconds) const {
+    add(R"(,"{}":)", name);
+    if (gaps != nullptr) {
+      gaps->push_back({out.size(), microseconds});
+    } else {
+      add("{:.1f}", microseconds);
+    }
   }
 
   void operator()(const ParamEvent& e) const {
@@ -51,14 +61,18 @@ struct Fields {
     memory("free", e.pool, e.category, e.bytes, e.live, e.peak, e.owner);
   }
   void operator()(const CommEvent& e) const {
-    add(R"("comm","op":"{}","elements":{},"dtype":"{}","bytes_sent":{},"issued":{:.1f},)", e.op,
-        e.elements, e.dtype, e.bytes_sent, e.issued);
-    add(R"("started":{:.1f},"finished":{:.1f},"waited":{:.1f},"owner":{})", e.started, e.finished,
-        e.waited, quoted(e.owner));
+    add(R"("comm","op":"{}","elements":{},"dtype":"{}","bytes_sent":{})", e.op, e.elements, e.dtype,
+        e.bytes_sent);
+    time("issued", e.issued);
+    time("started", e.started);
+    time("finished", e.finished);
+    time("waited", e.waited);
+    add(R"(,"owner":{})", quoted(e.owner));
   }
   void operator()(const SpanEvent& e) const {
-    add(R"("span","module":{},"kind":"{}","start":{:.1f},"end":{:.1f})", quoted(e.module), e.kind,
-        e.start, e.end);
+    add(R"("span","module":{},"kind":"{}")", quoted(e.module), e.kind);
+    time("start", e.start);
+    time("end", e.end);
   }
   void operator()(const StepEvent& e) const {
     add(R"("step","loss":{},"grad_norm":{},"scale":{},"skipped":{},"hash":"{:016x}")",
@@ -113,11 +127,21 @@ std::string Recorder::where() const {
 }
 
 void Recorder::start_clock() {
-  epoch_ = Clock::now();
+  const Clock::time_point now = Clock::now();
+  const double moved = microseconds(now);
+  epoch_ = now;
   started_ = true;
+  const auto out = std::back_inserter(buffer_);
   for (const Early& line : early_) {
-    fmt::format_to(std::back_inserter(buffer_), "{{\"t\":{:.1f}{}\n", microseconds(line.at),
-                   line.rest);
+    fmt::format_to(out, "{{\"t\":{:.1f}", microseconds(line.at));
+    std::string_view rest = line.rest;
+    std::size_t written = 0;
+    for (const Gap& gap : line.gaps) {
+      fmt::format_to(out, "{}{:.1f}", rest.substr(written, gap.at - written),
+                     gap.microseconds - moved);
+      written = gap.at;
+    }
+    fmt::format_to(out, "{}\n", rest.substr(written));
   }
   early_.clear();
 }
@@ -138,21 +162,23 @@ void Recorder::record(const Event& event) {
 }
 
 void Recorder::write(Clock::time_point at, const Event& event) {
-  const auto rest = [&](fmt::memory_buffer& out) {
+  const auto rest = [&](fmt::memory_buffer& out, std::vector<Gap>* gaps) {
     fmt::format_to(std::back_inserter(out),
                    R"(,"rank":{},"seq":{},"step":{},"micro_step":{},"phase":"{}","ev":)", rank_,
                    seq_, step_, micro_step_, name_of(phase_));
-    std::visit(Fields{out}, event);
+    std::visit(Fields{out, gaps}, event);
     out.push_back('}');
   };
   if (!started_) {
+    Early early{at, {}, {}};
     fmt::memory_buffer line;
-    rest(line);
-    early_.push_back({at, fmt::to_string(line)});
+    rest(line, &early.gaps);
+    early.rest = fmt::to_string(line);
+    early_.push_back(std::move(early));
     return;
   }
   fmt::format_to(std::back_inserter(buffer_), "{{\"t\":{:.1f}", microseconds(at));
-  rest(buffer_);
+  rest(buffer_, nullptr);
   buffer_.push_back('\n');
   if (buffer_.size() >= kFlushBytes) flush();
 }

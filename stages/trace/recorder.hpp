@@ -59,6 +59,13 @@ class Recorder {
   /// Writes everything recorded so far to the stream and flushes it.
   void flush();
 
+  /// Where a time is missing in a line that was made before the clock was started, and what it is
+  /// on the clock of that moment.
+  struct Gap {
+    std::size_t at;
+    double microseconds;
+  };
+
  private:
   void write(Clock::time_point at, const Event& event);
 
@@ -77,8 +84,9 @@ class Recorder {
   struct Early {
     Clock::time_point at;
     std::string rest;
+    std::vector<Gap> gaps;
   };
-  std::vector<Early> early_;  // lines recorded before start_clock(), without their time
+  std::vector<Early> early_;  // lines recorded before start_clock(), without their times
 };
 
 }  // namespace zerolab

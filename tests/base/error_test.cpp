@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "tests/support/catch.hpp"
 #include "tests/support/documents.hpp"
 
@@ -41,6 +43,17 @@ TEST_CASE("every section of docs/errors.md has a message and a way out", "[base]
     way_out = way_out || line.rfind("**Way out**: ", 0) == 0;
   }
   check_section();
+}
+
+TEST_CASE("docs/errors.md has the exit status of every code", "[base][docs]") {
+  std::set<std::string> documented;
+  for (const DocumentedRow& row : documented_rows("errors.md")) documented.insert(row.cells[0]);
+  for (const CodeInfo& info : all_codes()) {
+    const int status = static_cast<int>(info.code) / 100;
+    if (status > 128) continue;  // a signal: one row for all of them
+    INFO(code_name(info.code));
+    CHECK(documented.count(fmt::to_string(status)) == 1);
+  }
 }
 
 TEST_CASE("the hundreds of a code are the exit status", "[base]") {

@@ -3,6 +3,7 @@
 
 #include "tests/cli/command.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/error_samples.hpp"
 
 using namespace zerolab;
 using namespace zerolab::test;
@@ -99,6 +100,18 @@ TEST_CASE("the command line is refused with the nearest name") {
   CHECK(ranks.status == 2);
   CHECK(ranks.count("ZL201") == 1);
   CHECK(ranks.count("mpirun") >= 1);
+}
+
+TEST_CASE("an MPI that does not hear mpirun is named as docs/errors.md has it, with status 7") {
+  const Scratch scratch;
+  // What a process finds that mpirun started; MPI itself is not told, and takes it for the only
+  // one.
+  const Outcome outcome = run_command(fmt::format(
+      "PMI_RANK=0 PMI_SIZE=4 {} train --steps 1 --out {}", ZEROLAB_PROGRAM, scratch.arg("run")));
+  INFO(outcome.all());
+  CHECK(outcome.status == 7);
+  CHECK(outcome.count("zerolab: ZL702") == 1);
+  CHECK(reads_like(outcome.err.substr(outcome.err.find("ZL702")), sample_of(Code::mpi_singletons)));
 }
 
 TEST_CASE("The help comes once and is worth reading") {

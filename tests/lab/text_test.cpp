@@ -1,6 +1,5 @@
 #include <sstream>
 
-#include "lab/doctor.hpp"
 #include "lab/progress.hpp"
 #include "lab/settings_table.hpp"
 #include "lab/table.hpp"
@@ -62,36 +61,6 @@ TEST_CASE("the progress line is written over on a terminal and absent from a pip
   }
   CHECK(terminal.str() == "\r\x1b[Kstage 2  " + progress_text(progress) + "\r\x1b[K");
   CHECK(pipe.str() == "");
-}
-
-TEST_CASE("the doctor is content with a machine that has everything", "[lab]") {
-  Machine machine;
-  machine.mpi = "MPICH 4.0.2";
-  machine.memory = machine.shared_memory = Index{8} << 30;
-  const Diagnosis well = diagnose(machine, Style::ascii);
-  CHECK(well.exit_status == 0);
-  CHECK(well.warnings.empty());
-  CHECK(contains(well.report, "MPICH 4.0.2"));
-
-  machine.shared_memory = 1 << 20;
-  CHECK(diagnose(machine, Style::ascii).exit_status == 0);
-  CHECK(contains(diagnose(machine, Style::ascii).warnings.at(0), "/dev/shm has 1.00 MiB"));
-}
-
-TEST_CASE("the doctor says which MPI fault makes mpirun useless, with exit status 7", "[lab]") {
-  Machine machine;
-  machine.shared_memory = Index{8} << 30;
-  machine.launched_ranks = 4;
-  const Diagnosis singletons = diagnose(machine, Style::ascii);
-  CHECK(singletons.exit_status == 7);
-  CHECK(contains(singletons.warnings.at(0), "ZL702"));
-  CHECK(contains(singletons.warnings.at(0), "mpirun started 4 processes, but MPI sees 1"));
-
-  machine.launched_ranks = 1;
-  machine.mpi_threads = "single";
-  machine.mpi_threads_suffice = false;
-  CHECK(diagnose(machine, Style::ascii).exit_status == 7);
-  CHECK(contains(diagnose(machine, Style::ascii).warnings.at(0), "ZL704"));
 }
 
 }  // namespace

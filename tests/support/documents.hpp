@@ -1,25 +1,25 @@
 #pragma once
 
-#include <filesystem>
-#include <sstream>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "stages/base/read_file.hpp"
-
 namespace zerolab {
 
-/// The lines of a guide in docs/.
-inline std::vector<std::string> lines_of_document(const std::string& name) {
-  const std::filesystem::path root =
-      std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
-  const auto text = read_file(root / "docs" / name);
-  if (!text) throw std::runtime_error("cannot read docs/" + name);
-  std::vector<std::string> lines;
-  std::istringstream in(*text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
+/// The text of a file in docs/.
+std::string document(const std::string& name);
+std::vector<std::string> lines_of_document(const std::string& name);
+
+/// A row of a guide's table, without its titles: the heading it stands under, and what is in its
+/// cells, without blanks around it.
+struct DocumentedRow {
+  std::string heading;
+  std::vector<std::string> cells;
+};
+std::vector<DocumentedRow> documented_rows(const std::string& name);
+
+/// What stands between backticks, in order: "`-n N`, `--ranks N`" gives "-n N" and "--ranks N".
+std::vector<std::string> in_backticks(const std::string& cell);
+/// The text with backticks left out.
+std::string without_backticks(std::string cell);
 
 }  // namespace zerolab

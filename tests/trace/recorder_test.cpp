@@ -80,6 +80,32 @@ TEST_CASE("every event is a line of JSON with its place and its fields", "[trace
   CHECK(without_place(7) == json::parse(R"({"ev":"note","text":"hello"})"));
 }
 
+TEST_CASE("all times of an event before the clock's start are on the clock that counts",
+          "[trace]") {
+  const Page page;
+  Recorder recorder(0, page.stream());
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  const double now = recorder.microseconds(Recorder::Clock::now());
+  recorder.record(
+      CommEvent{"barrier", 0, "bytes", 0, now - 400, now - 300, now - 200, now - 100, "x"});
+  recorder.record(SpanEvent{"layer", "forward", now - 50, now});
+  recorder.start_clock();
+  recorder.flush();
+  const auto lines = page.lines();
+  REQUIRE(lines.size() == 2);
+  const auto at = [&](std::size_t line, const char* name) {
+    return lines[line][name].get<double>();
+  };
+  CHECK(at(0, "t") < 0);
+  CHECK(at(0, "waited") <= at(0, "t") - 99);
+  CHECK(at(0, "finished") < at(0, "waited") - 99);
+  CHECK(at(0, "started") < at(0, "finished") - 99);
+  CHECK(at(0, "issued") < at(0, "started") - 99);
+  CHECK(lines[0]["owner"] == "x");
+  CHECK(at(1, "end") <= at(1, "t") + 0.1);
+  CHECK(at(1, "start") < at(1, "end") - 49);
+}
+
 TEST_CASE("hostile names come back as they were", "[trace]") {
   const std::vector<std::string> names = {"\"",     "\\",   "a\nb", std::string("nul\0byte", 8),
                                           "\t\x01", "{}",   "{0}",  "größe",

@@ -1,0 +1,238 @@
+// The sample messages in docs/errors.md are what zerolab really says: each is provoked.
+#include "tests/support/error_samples.hpp"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <map>
+#include <new>
+
+#include "lab/compare_result.hpp"
+#include "lab/deliberate_mistakes.hpp"
+#include "lab/options.hpp"
+#include "lab/run_folder.hpp"
+#include "stages/comm/job.hpp"
+#include "stages/engine/byte_data.hpp"
+#include "stages/model/layers.hpp"
+#include "stages/stages.hpp"
+#include "tests/config/support.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/layer_harness.hpp"
+#include "tests/support/run_ranks.hpp"
+#include "tests/support/stage_decorator.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "tests/support/thrown.hpp"
+#include "tests/support/trainings.hpp"
+
+namespace zerolab::test {
+namespace {
+
+/// What is not provoked here.
+constexpr std::array kElsewhere{
+    Code::mpi_singletons,    // tests/cli/bad_input_test.cpp: it takes a process of its own
+    Code::mpi_thread_level,  // it takes an MPI without threads
+};
+
+void stranger_in_a_job() {
+  std::optional<Error> reported;
+  run_threads(1, [&](int) {
+    RankProgram program;
+    program.body = [](Communicator&) { throw std::bad_alloc(); };
+    program.report = [&](const Communicator&, const Error& error) { reported = error; };
+    return program;
+  });
+  if (reported) throw Error(*reported);
+}
+
+void resolve_file(const std::string& text) {
+  ResolveInput input = config(text);
+  input.file->name = "ds_config.json";
+  resolve(input);
+}
+
+void contradict() {
+  ResolveInput input = config(R"({"train_batch_size": 16, "gradient_accumulation_steps": 1})");
+  input.file->name = "ds_config.json";
+  input.flags = {{"train_micro_batch_size_per_gpu", 2, "--micro-batch"}};
+  resolve(input);
+}
+
+void short_text() {
+  Text text;
+  text.origin = "tiny.txt";
+  text.bytes.assign(100, 'a');
+  ByteData(text, 1).check_fits(64, 256);
+}
+
+void foreign_folder() {
+  const TemporaryFolder folder;
+  folder.write("results/thesis.tex", "precious");
+  try {
+    prepare_run_folder(folder.path() / "results");
+  } catch (const Error& error) {  // without where temporary folders are here
+    std::string what = error.what_happened();
+    what.erase(0, what.find("results"));
+    throw Error(error.code(), what, error.way_out());
+  }
+}
+
+void small_budget() {
+  Recorder recorder(0);
+  Ledger ledger("device", recorder, Index{1} << 20);
+  const Buffer parameters = ledger.allocate(682'240, Category::parameters, "parameters");
+  ledger.allocate(682'240, Category::gradients, "gradients");
+}
+
+void unregistered_head() {
+  Training training = training_of(tiny_transformer(), 3);
+  training.build = [] {
+    auto model = build_model(tiny_transformer());
+    make_deliberate_mistake("unregistered-head", *model);
+    return model;
+  };
+  run(2, training);
+}
+
+void move_in_flight() {
+  Parameter parameter{"head.weight", 0, {7}, Initial::zeros()};
+  Recorder recorder(2);
+  ParameterState::move(parameter, Status::inflight, Cause::fetch, "head", recorder);
+  ParameterState::move(parameter, Status::not_available, Cause::release, "head", recorder);
+}
+
+void release_in_use() {
+  Parameter parameter{"head.weight", 0, {7}, Initial::zeros()};
+  Recorder recorder(0);
+  ParameterState::move(parameter, Status::available, Cause::set_up, "", recorder);
+  parameter.active = 1;
+  ParameterState::move(parameter, Status::not_available, Cause::release, "head", recorder);
+}
+
+class NeverReleases : public StageDecorator {
+ public:
+  using StageDecorator::StageDecorator;
+  void release(const Visit& /*visit*/) override {}
+};
+
+void keep_gathered() {
+  Training training = training_of(tiny_mlp(), 3);
+  training.stage = [](Runtime& runtime) {
+    return std::make_unique<NeverReleases>(make_stage(runtime));
+  };
+  run(2, training);
+}
+
+void gradient_too_many() {
+  LayerHarness harness;
+  ParameterSet parameters;
+  Linear head(parameters, "head", 2, 2, Initial::zeros());
+  harness.attach(head);
+  harness.provide(parameters);
+  harness.begin_micro_step(parameters);
+  head.forward(harness.tensor({1, 2}, Floats{1, 2}));
+  for (Parameter& parameter : parameters) parameter.uses = 0;
+  harness.begin_backward();
+  head.backward(harness.tensor({1, 2}, Floats{1, 2}));
+}
+
+void other_bits() {
+  CompareResult result;
+  for (const double loss : {5.5467, 5.546700000000001}) {
+    StageResult stage;
+    stage.stage = result.stages.empty() ? 0 : 2;
+    stage.loss = {6, 5.75, loss};
+    stage.grad_norm = {1, 1, 1};
+    stage.param_hash = {1, 2, 3};
+    result.stages.push_back(stage);
+  }
+  throw Error(Code::not_bit_identical, judge(result).first_difference, "");
+}
+
+void diverge() {
+  Training training = training_of(tiny_mlp(), 0);
+  training.settings.optimizer.learning_rate = 1e30F;
+  run(1, training);
+}
+
+void other_sizes() {
+  run_ranks(2, [](Communicator& communicator) {
+    std::vector<std::byte> bytes(communicator.rank() == 0 ? std::size_t{4096} : 2048);
+    Exchange round{.op = Op::all_gather, .owner = "head.weight", .sends = {}, .receives = {}};
+    if (communicator.rank() == 0) {
+      round.receives.push_back({1, bytes});
+    } else {
+      round.sends.push_back({0, bytes});
+    }
+    communicator.exchange(round);
+  });
+}
+
+const std::map<Code, std::function<void()>>& provocations() {
+  static const std::map<Code, std::function<void()>> all{
+      {Code::internal, stranger_in_a_job},
+      {Code::usage,
+       [] {
+         parse_command_line({"train", "--stpes", "5"}, false);
+       }},
+      {Code::config_value,
+       [] { resolve_file(R"({"zero_optimization": {"reduce_bucket_size": "5e8"}})"); }},
+      {Code::config_syntax, [] { resolve_file("{\n  \"a\": 1,\n  \"b\" 2\n}\n"); }},
+      {Code::config_unknown_key,
+       [] { resolve_file(R"({"zero_optimization": {"reduce_bukcet_size": 5}})"); }},
+      {Code::config_contradiction, contradict},
+      {Code::config_unsupported, [] { resolve_file(R"({"fp16": {"enabled": true}})"); }},
+      {Code::data, short_text},
+      {Code::output_folder, foreign_folder},
+      {Code::model_description,
+       [] {
+         parse_model(R"({"type": "transformer", "vocab_size": 256, "sequence_length": 8,
+                         "num_layers": 1, "num_heads": 4, "hidden_size": 30})",
+                     "tiny.json");
+       }},
+      {Code::out_of_memory, small_budget},
+      {Code::parameter_not_available, unregistered_head},
+      {Code::illegal_move, move_in_flight},
+      {Code::released_while_active, release_in_use},
+      {Code::left_gathered, keep_gathered},
+      {Code::gradient_state, gradient_too_many},
+      {Code::not_bit_identical, other_bits},
+      {Code::not_finite, diverge},
+      {Code::communication, other_sizes},
+      {Code::peer_failed, [] { throw PeerFailed(2); }},
+  };
+  return all;
+}
+
+TEST_CASE("the sample messages in docs/errors.md are what zerolab says", "[lab][docs]") {
+  for (const auto& [code, provoke] : provocations()) {
+    INFO(code_name(code));
+    const auto error = thrown_by(provoke);
+    REQUIRE(error);
+    CHECK(error->code() == code);
+    const std::string message = code_name(code) + ": " + error->what_happened();
+    INFO("it says:  " << message);
+    INFO("the guide: " << sample_of(code));
+    CHECK(reads_like(message, sample_of(code)));
+  }
+}
+
+TEST_CASE("no code is without a check of its sample, or a reason", "[lab][docs]") {
+  for (const CodeInfo& info : all_codes()) {
+    if (std::count(kElsewhere.begin(), kElsewhere.end(), info.code) > 0) continue;
+    INFO(code_name(info.code));
+    CHECK(provocations().count(info.code) == 1);
+  }
+}
+
+TEST_CASE("a message reads like a sample up to numbers, quoted names and line breaks",
+          "[lab][docs]") {
+  CHECK(reads_like("rank 2: 'b' has 5.25e-3\n  bytes", "rank 17: 'a' has 8 bytes"));
+  CHECK(reads_like("the loss is inf", "the loss is 1.5"));
+  CHECK(reads_like("one line\nand more", "one line ..."));
+  CHECK_FALSE(reads_like("one line", "one line more"));
+  CHECK_FALSE(reads_like("one line more", "one line"));
+  CHECK_FALSE(reads_like("another line", "one ..."));
+}
+
+}  // namespace
+}  // namespace zerolab::test

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include "stages/base/error.hpp"
+
+namespace zerolab {
+
+/// The sample message of a code's section in docs/errors.md, on one line; it may end with "...".
+std::string sample_of(Code code);
+
+/// Whether an error reads as the sample does, up to numbers, names in quotes and line breaks.
+bool reads_like(const std::string& message, const std::string& sample);
+
+}  // namespace zerolab
