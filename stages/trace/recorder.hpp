@@ -1,7 +1,5 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "stages/trace/events.hpp"
+#include "stages/trace/log_text.hpp"
 
 namespace zerolab {
 
@@ -64,7 +63,7 @@ class Recorder {
   Index step_ = 0;
   Index micro_step_ = 0;
   Phase phase_ = Phase::set_up;
-  fmt::memory_buffer buffer_;
+  LogText buffer_;
   struct Early {
     Clock::time_point at;
     std::string rest;
