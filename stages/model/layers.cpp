@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "stages/model/linear_products.hpp"
+
 namespace zerolab {
 namespace {
 
@@ -9,33 +11,6 @@ Tensor take_last(std::vector<Tensor>& kept) {
   Tensor last = std::move(kept.back());
   kept.pop_back();
   return last;
-}
-
-// The three products of y[rows, out] = x[rows, in] W^T, W being [out, in] in memory.
-Product forward_product(Index rows, Index in, Index out, bool bias) {
-  return {.m = rows,
-          .n = out,
-          .k = in,
-          .a = {.leading = in},
-          .b = {.leading = in, .transposed = true},
-          .c = {.leading = out},
-          .bias = bias};
-}
-Product input_gradient_product(Index rows, Index in, Index out) {
-  return {.m = rows,
-          .n = in,
-          .k = out,
-          .a = {.leading = out},
-          .b = {.leading = in},
-          .c = {.leading = in}};
-}
-Product weight_gradient_product(Index rows, Index in, Index out) {
-  return {.m = out,
-          .n = in,
-          .k = rows,
-          .a = {.leading = out, .transposed = true},
-          .b = {.leading = in},
-          .c = {.leading = in}};
 }
 
 }  // namespace

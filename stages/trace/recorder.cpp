@@ -1,84 +1,58 @@
 #include "stages/trace/recorder.hpp"
 
+#include <fmt/format.h>
+
+#include <array>
 #include <cmath>
-#include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "stages/trace/log_line.hpp"
 
 namespace zerolab {
 namespace {
 
 constexpr std::size_t kFlushBytes = std::size_t{1} << 20;
+constexpr std::array kTimes{"t", "issued", "started", "finished", "waited", "start", "end"};
 
-// Names come from users (model descriptions), so they are escaped; nearly none needs it.
-std::string quoted(std::string_view text) {
-  for (const char c : text) {
-    if (c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20 ||
-        static_cast<unsigned char>(c) >= 0x80) {
-      return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    }
-  }
-  return fmt::format("\"{}\"", text);
-}
-
-std::string number(double value) {
-  return std::isfinite(value) ? fmt::format("{}", value) : "null";
-}
-
+/// What comes behind the fields that all events have.
 struct Fields {
-  fmt::memory_buffer& out;
-  std::vector<Recorder::Gap>* gaps = nullptr;  // filled before the clock is started
-
-  template <typename... Args>
-  void add(fmt::format_string<Args...> format, Args&&... args) const {
-    fmt::format_to(std::back_inserter(out), format, std::forward<Args>(args)...);
-  }
-
-  void time(std::string_view name, double microseconds) const {
-    add(R"(,"{}":)", name);
-    if (gaps != nullptr) {
-      gaps->push_back({out.size(), microseconds});
-    } else {
-      add("{:.1f}", microseconds);
-    }
-  }
+  LogLine& line;
 
   void operator()(const ParamEvent& e) const {
-    add(R"("param","parameter":{},"from":"{}","to":"{}","cause":"{}","module":{},"active":{})",
-        quoted(e.parameter), e.from, e.to, e.cause, quoted(e.module), e.active);
+    line.field("ev", "param").field("parameter", e.parameter);
+    line.field("from", e.from).field("to", e.to).field("cause", e.cause);
+    line.field("module", e.module).field("active", e.active);
   }
   void operator()(const GradEvent& e) const {
-    add(R"("grad","parameter":{},"from":"{}","to":"{}")", quoted(e.parameter), e.from, e.to);
+    line.field("ev", "grad").field("parameter", e.parameter);
+    line.field("from", e.from).field("to", e.to);
   }
-  void memory(std::string_view ev, std::string_view pool, std::string_view category, Index bytes,
-              Index live, Index peak, std::string_view owner) const {
-    add(R"("{}","pool":"{}","category":"{}","bytes":{},"live":{},"peak":{},"owner":{})", ev, pool,
-        category, bytes, live, peak, quoted(owner));
+  template <typename MemoryEvent>
+  void memory(std::string_view ev, const MemoryEvent& e) const {
+    line.field("ev", ev).field("pool", e.pool).field("category", e.category);
+    line.field("bytes", e.bytes).field("live", e.live).field("peak", e.peak);
+    line.field("owner", e.owner);
   }
-  void operator()(const AllocEvent& e) const {
-    memory("alloc", e.pool, e.category, e.bytes, e.live, e.peak, e.owner);
-  }
-  void operator()(const FreeEvent& e) const {
-    memory("free", e.pool, e.category, e.bytes, e.live, e.peak, e.owner);
-  }
+  void operator()(const AllocEvent& e) const { memory("alloc", e); }
+  void operator()(const FreeEvent& e) const { memory("free", e); }
   void operator()(const CommEvent& e) const {
-    add(R"("comm","op":"{}","elements":{},"dtype":"{}","bytes_sent":{})", e.op, e.elements, e.dtype,
-        e.bytes_sent);
-    time("issued", e.issued);
-    time("started", e.started);
-    time("finished", e.finished);
-    time("waited", e.waited);
-    add(R"(,"owner":{})", quoted(e.owner));
+    line.field("ev", "comm").field("op", e.op).field("elements", e.elements);
+    line.field("dtype", e.dtype).field("bytes_sent", e.bytes_sent);
+    line.field("issued", Microseconds{e.issued}).field("started", Microseconds{e.started});
+    line.field("finished", Microseconds{e.finished}).field("waited", Microseconds{e.waited});
+    line.field("owner", e.owner);
   }
   void operator()(const SpanEvent& e) const {
-    add(R"("span","module":{},"kind":"{}")", quoted(e.module), e.kind);
-    time("start", e.start);
-    time("end", e.end);
+    line.field("ev", "span").field("module", e.module).field("kind", e.kind);
+    line.field("start", Microseconds{e.start}).field("end", Microseconds{e.end});
   }
   void operator()(const StepEvent& e) const {
-    add(R"("step","loss":{},"grad_norm":{},"scale":{},"skipped":{},"hash":"{:016x}")",
-        number(e.loss), number(e.grad_norm), number(e.scale), e.skipped, e.hash);
+    line.field("ev", "step").field("loss", e.loss).field("grad_norm", e.grad_norm);
+    line.field("scale", e.scale).field("skipped", e.skipped);
+    line.field("hash", fmt::format("{:016x}", e.hash));
   }
-  void operator()(const NoteEvent& e) const { add(R"("note","text":{})", quoted(e.text)); }
+  void operator()(const NoteEvent& e) const { line.field("ev", "note").field("text", e.text); }
 };
 
 }  // namespace
@@ -131,19 +105,17 @@ void Recorder::start_clock() {
   const double moved = microseconds(now);
   epoch_ = now;
   started_ = true;
-  const auto out = std::back_inserter(buffer_);
-  for (const Early& line : early_) {
-    fmt::format_to(out, "{{\"t\":{:.1f}", microseconds(line.at));
-    std::string_view rest = line.rest;
-    std::size_t written = 0;
-    for (const Gap& gap : line.gaps) {
-      fmt::format_to(out, "{}{:.1f}", rest.substr(written, gap.at - written),
-                     gap.microseconds - moved);
-      written = gap.at;
+  // The lines so far have the times of a clock that began earlier.
+  std::istringstream lines{std::string(buffer_.view())};
+  buffer_.clear();
+  for (std::string line; std::getline(lines, line);) {
+    nlohmann::ordered_json json = nlohmann::ordered_json::parse(line);
+    for (const char* key : kTimes) {
+      if (!json.contains(key)) continue;
+      json[key] = std::round((json[key].get<double>() - moved) * 10) / 10;
     }
-    fmt::format_to(out, "{}\n", rest.substr(written));
+    buffer_.append(json.dump() + '\n');
   }
-  early_.clear();
 }
 
 void Recorder::record(const Event& event) {
@@ -162,31 +134,18 @@ void Recorder::record(const Event& event) {
 }
 
 void Recorder::write(Clock::time_point at, const Event& event) {
-  const auto rest = [&](fmt::memory_buffer& out, std::vector<Gap>* gaps) {
-    fmt::format_to(std::back_inserter(out),
-                   R"(,"rank":{},"seq":{},"step":{},"micro_step":{},"phase":"{}","ev":)", rank_,
-                   seq_, step_, micro_step_, name_of(phase_));
-    std::visit(Fields{out, gaps}, event);
-    out.push_back('}');
-  };
-  if (!started_) {
-    Early early{at, {}, {}};
-    fmt::memory_buffer line;
-    rest(line, &early.gaps);
-    early.rest = fmt::to_string(line);
-    early_.push_back(std::move(early));
-    return;
-  }
-  fmt::format_to(std::back_inserter(buffer_), "{{\"t\":{:.1f}", microseconds(at));
-  rest(buffer_, nullptr);
-  buffer_.push_back('\n');
-  if (buffer_.size() >= kFlushBytes) flush();
+  LogLine line(buffer_);
+  line.field("t", Microseconds{microseconds(at)}).field("rank", rank_).field("seq", seq_);
+  line.field("step", step_).field("micro_step", micro_step_).field("phase", name_of(phase_));
+  std::visit(Fields{line}, event);
+  line.end();
+  if (started_ && buffer_.size() >= kFlushBytes) flush();
 }
 
 void Recorder::flush() {
   if (lines_ == nullptr) return;
   if (!started_) start_clock();  // a failure during set-up: its events must not be lost
-  lines_->write(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
+  lines_->write(buffer_.view().data(), static_cast<std::streamsize>(buffer_.size()));
   lines_->flush();
   buffer_.clear();
 }

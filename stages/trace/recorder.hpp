@@ -1,15 +1,15 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "stages/trace/events.hpp"
+#include "stages/trace/log_text.hpp"
 
 namespace zerolab {
 
@@ -59,13 +59,6 @@ class Recorder {
   /// Writes everything recorded so far to the stream and flushes it.
   void flush();
 
-  /// Where a time is missing in a line that was made before the clock was started, and what it is
-  /// on the clock of that moment.
-  struct Gap {
-    std::size_t at;
-    double microseconds;
-  };
-
  private:
   void write(Clock::time_point at, const Event& event);
 
@@ -80,13 +73,7 @@ class Recorder {
   Index micro_step_ = 0;
   Phase phase_ = Phase::set_up;
   std::vector<std::string_view> modules_;  // those that run, the innermost last
-  fmt::memory_buffer buffer_;
-  struct Early {
-    Clock::time_point at;
-    std::string rest;
-    std::vector<Gap> gaps;
-  };
-  std::vector<Early> early_;  // lines recorded before start_clock(), without their times
+  LogText buffer_;
 };
 
 }  // namespace zerolab
