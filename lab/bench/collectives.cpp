@@ -116,7 +116,7 @@ Figure measure(Worlds& worlds, Group* group, int ranks, Op op, const Size& size,
                   times(1);
                 }};
   };
-  const auto seconds = interleave(effort.rounds(41), {work([op](Group& g) { g.by_us(op); }),
+  const auto seconds = interleave(effort.rounds(31), {work([op](Group& g) { g.by_us(op); }),
                                                       work([op](Group& g) { g.by_mpi(op); })});
   return ratio_figure(
       fmt::format("{} ranks, {} of {}", ranks, name_of(op), size.name),

@@ -26,7 +26,7 @@ Figure measure(Worlds& worlds, const std::string& model, int stage, int steps, E
                   trainer.run(1);
                 }};
   };
-  const auto seconds = interleave(effort.rounds(61), {work(recorded), work(silent)});
+  const auto seconds = interleave(effort.rounds(41), {work(recorded), work(silent)});
   worlds.meet();
   Spread added = ratio_of(seconds[0], seconds[1]);
   for (double* part : {&added.median, &added.low, &added.high}) *part -= 1;
