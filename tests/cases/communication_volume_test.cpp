@@ -69,8 +69,8 @@ struct Hidden {
 Hidden hidden_of(const Training& training) {
   return run_ranks(2, [&](Communicator& inner) {
     WatchingCommunicator link(inner, [](const Exchange& round) {
-      if (round.op == Op::reduce_scatter) {
-        std::this_thread::sleep_for(kTick * (round.elements / kLayerElements));
+      if (round.signature.op == Op::reduce_scatter) {
+        std::this_thread::sleep_for(kTick * (round.signature.elements / kLayerElements));
       }
     });
     Recorder recorder(inner.rank());

@@ -6,6 +6,7 @@
 #include "tests/cli/background_run.hpp"
 #include "tests/support/accident.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/error_samples.hpp"
 
 using namespace zerolab;
 using namespace zerolab::test;
@@ -98,6 +99,17 @@ TEST_CASE("a rank that sleeps for ever ends the run with code 7, and it is told 
       CHECK(log.back()["step"] >= kFatefulStep - 1);
     }
   }
+}
+
+TEST_CASE("the sample of ZL705 in docs/errors.md is what zerolab says", "[docs]") {
+  const Scratch folder;
+  const std::string said =
+      run_failing({Launch::mpirun, 2, Moment::backward, 3, 1}, "sleep", folder).err;
+  const auto begin = said.find("ZL705");
+  REQUIRE(begin != std::string::npos);
+  const std::string message = said.substr(begin, said.find("\n  way out") - begin);
+  INFO(message);
+  CHECK(reads_like(message, sample_of(Code::comm_timeout)));
 }
 
 TEST_CASE("a rank that leaves without a word ends the job, and nothing is left of it") {

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
+
 #include "tests/cli/background_run.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/error_samples.hpp"
 
 using namespace zerolab::test;
 
@@ -39,8 +42,11 @@ void check_logs(const std::filesystem::path& folder, int ranks) {
 }  // namespace
 
 TEST_CASE("SIGINT and SIGTERM end a run in order, with 128 + n and one message") {
-  const std::vector<std::pair<int, std::string>> signals{{SIGINT, "ZL13001"}, {SIGTERM, "ZL14301"}};
-  for (const auto& [number, code] : signals) {
+  using zerolab::Code;
+  const std::vector<std::pair<int, Code>> signals{{SIGINT, Code::interrupted},
+                                                  {SIGTERM, Code::terminated}};
+  for (const auto& [number, kind] : signals) {
+    const std::string code = code_name(kind);
     for (const bool under_mpirun : {false, true}) {
       INFO(code << (under_mpirun ? " under mpirun" : " with threads"));
       const Scratch scratch;
@@ -51,7 +57,10 @@ TEST_CASE("SIGINT and SIGTERM end a run in order, with 128 + n and one message")
       INFO(outcome.all());
       CHECK(outcome.status == 128 + number);
       CHECK(outcome.count(code) == 1);
-      CHECK(read_json(scratch.path("run") / "error.json")["exit_status"] == 128 + number);
+      const auto error = read_json(scratch.path("run") / "error.json");
+      CHECK(error["exit_status"] == 128 + number);
+      CHECK(zerolab::reads_like(code + ": " + std::string(error["message"]),
+                                zerolab::sample_of(kind)));
       check_logs(scratch.path("run"), 3);
       CHECK(rank_processes(scratch.path("run")).empty());
     }

@@ -7,10 +7,12 @@
 #include <map>
 #include <new>
 
+#include "lab/agreement.hpp"
 #include "lab/compare_result.hpp"
 #include "lab/deliberate_mistakes.hpp"
 #include "lab/options.hpp"
 #include "lab/run_folder.hpp"
+#include "stages/comm/checked_communicator.hpp"
 #include "stages/comm/job.hpp"
 #include "stages/engine/byte_data.hpp"
 #include "stages/model/layers.hpp"
@@ -31,6 +33,9 @@ namespace {
 constexpr std::array kElsewhere{
     Code::mpi_singletons,    // tests/cli/bad_input_test.cpp: it takes a process of its own
     Code::mpi_thread_level,  // it takes an MPI without threads
+    Code::comm_timeout,      // tests/cli/failures_test.cpp: a thread that sleeps cannot be ended
+    Code::interrupted,       // tests/cli/signals_test.cpp
+    Code::terminated,        // the same
 };
 
 void stranger_in_a_job() {
@@ -157,7 +162,7 @@ void diverge() {
 void other_sizes() {
   run_ranks(2, [](Communicator& communicator) {
     std::vector<std::byte> bytes(communicator.rank() == 0 ? std::size_t{4096} : 2048);
-    Exchange round{.op = Op::all_gather, .owner = "head.weight", .sends = {}, .receives = {}};
+    Exchange round;
     if (communicator.rank() == 0) {
       round.receives.push_back({1, bytes});
     } else {
@@ -165,6 +170,32 @@ void other_sizes() {
     }
     communicator.exchange(round);
   });
+}
+
+void other_seeds() {
+  run_ranks(3, [](Communicator& communicator) {
+    agree(communicator, {{"--seed", communicator.rank() == 2 ? 7 : 1}});
+  });
+}
+
+void other_collectives() {
+  std::optional<Error> reported;
+  run_threads(2, [&](int) {
+    RankProgram program;
+    program.body = [](Communicator& communicator) {
+      CheckedCommunicator checked(communicator);
+      Exchange round;
+      round.signature = {.sequence = 18, .op = Op::all_gather, .elements = 64};
+      round.signature.owner = communicator.rank() == 0 ? "first.weight" : "second.weight";
+      round.signature.where = "forward of 'first', step 2, micro-step 0";
+      round.signature.dtype = Dtype::fp32;
+      round.label = fingerprint(round.signature);
+      checked.exchange(round);
+    };
+    program.report = [&](const Communicator&, const Error& error) { reported = error; };
+    return program;
+  });
+  if (reported) throw Error(*reported);
 }
 
 const std::map<Code, std::function<void()>>& provocations() {
@@ -189,6 +220,7 @@ const std::map<Code, std::function<void()>>& provocations() {
                          "num_layers": 1, "num_heads": 4, "hidden_size": 30})",
                      "tiny.json");
        }},
+      {Code::ranks_disagree, other_seeds},
       {Code::out_of_memory, small_budget},
       {Code::parameter_not_available, unregistered_head},
       {Code::illegal_move, move_in_flight},
@@ -198,6 +230,7 @@ const std::map<Code, std::function<void()>>& provocations() {
       {Code::not_bit_identical, other_bits},
       {Code::not_finite, diverge},
       {Code::communication, other_sizes},
+      {Code::collective_mismatch, other_collectives},
       {Code::peer_failed, [] { throw PeerFailed(2); }},
   };
   return all;
