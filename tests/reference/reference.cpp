@@ -30,8 +30,8 @@ OptimizerSettings optimizer_of(const nlohmann::json& reference) {
 }  // namespace
 
 nlohmann::json read_reference(const std::string& name) {
-  const std::filesystem::path folder = std::filesystem::path(__FILE__).parent_path();
-  const auto text = read_file(folder / (name + ".json"));
+  const auto text =
+      read_file(std::filesystem::path(ZEROLAB_TESTS) / "reference" / (name + ".json"));
   if (!text) throw std::runtime_error("cannot read tests/reference/" + name + ".json");
   return nlohmann::json::parse(*text);
 }

@@ -27,9 +27,7 @@ std::vector<std::string> cells_of(const std::string& line) {
 }  // namespace
 
 std::string document(const std::string& name) {
-  const std::filesystem::path root =
-      std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
-  const auto text = read_file(root / "docs" / name);
+  const auto text = read_file(std::filesystem::path(ZEROLAB_TESTS).parent_path() / "docs" / name);
   if (!text) throw std::runtime_error("cannot read docs/" + name);
   return *text;
 }
