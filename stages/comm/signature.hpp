@@ -20,13 +20,13 @@ struct Signature {
   Index elements = 0;  // with padding
   Dtype dtype = Dtype::bytes;
   std::string owner = {};  // whose data it moves: "head.weight"
-  std::string where = {};  // what the rank is doing: "forward of 'head', step 3"
+  std::string where = {};  // what the rank is doing: "step 3, forward of 'head'"
 };
 
 /// Equal on ranks that are at the same collective; different ones differ, but for one case in 2^64.
 std::uint64_t fingerprint(const Signature& signature);
 
-/// "all_gather 17 of 'head.weight', 16448 elements fp32 (forward of 'head', step 3)"
+/// "all_gather 17 of 'head.weight', 16448 elements fp32 (step 3, forward of 'head')"
 std::string describe(const Signature& signature);
 
 }  // namespace zerolab

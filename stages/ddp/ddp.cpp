@@ -37,7 +37,7 @@ void Ddp::gradient_ready(Parameter& parameter, MicroStep micro_step) {
     const Buffer held = std::move(held_.extract(parameter.id()).mapped());
     runtime_.device.add(gradients_.at(range.begin), held.floats(), parameter.numel());
   }
-  if (micro_step.last()) buckets_.add({&parameter, Buffer(), range.size()});
+  if (micro_step.last()) buckets_.add({&parameter, Buffer(), range.size(), micro_step});
 }
 
 Pending Ddp::reduce(const Bucket& bucket, std::string owner) {
@@ -49,7 +49,7 @@ Pending Ddp::reduce(const Bucket& bucket, std::string owner) {
   return all_reduce(runtime_.comm, runs, mean_factor(runtime_), std::move(owner));
 }
 
-void Ddp::finish_gradients(MicroStep /*micro_step*/) { buckets_.flush(); }
+void Ddp::finish_gradients() { buckets_.flush(); }
 
 std::vector<OwnedSlice> Ddp::owned() {
   return flat_slices(*model_parameters_, layout_, {0, layout_.padded()}, gradients_, parameters_,

@@ -19,7 +19,7 @@ class Ddp : public Stage {
   void release(const Visit& visit) override;
   float* gradient_buffer(Parameter& parameter, MicroStep micro_step) override;
   void gradient_ready(Parameter& parameter, MicroStep micro_step) override;
-  void finish_gradients(MicroStep micro_step) override;
+  void finish_gradients() override;
   std::vector<OwnedSlice> owned() override;
   bool replicated() const override { return true; }
   void publish() override;

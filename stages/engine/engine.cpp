@@ -149,7 +149,7 @@ void Engine::backward(Tensor logits) {
   model_.root().backward(logits);
   logits = {};
   finish_unused_gradients();
-  stage_->finish_gradients(micro_step_);
+  stage_->finish_gradients();
   stage_->end_pass();
   context_.pass = VisitKind::forward;
 }

@@ -15,6 +15,7 @@ struct ReadyGradient {
   Parameter* parameter = nullptr;
   Buffer whole;
   Index elements = 0;  // with padding
+  MicroStep micro_step = {};
 };
 using Bucket = std::vector<ReadyGradient>;
 

@@ -52,7 +52,7 @@ class Stage {
   /// The gradient of this micro-step is complete there.
   virtual void gradient_ready(Parameter& parameter, MicroStep micro_step) = 0;
   /// The backward pass is over: whatever is on its way must arrive.
-  virtual void finish_gradients(MicroStep micro_step) = 0;
+  virtual void finish_gradients() = 0;
 
   /// What this rank updates. After finish_gradients of the last micro-step its gradients are the
   /// mean over ranks and micro-steps.

@@ -62,20 +62,33 @@ Tensor Module::between_hooks(const Visit& visit, Run run) {
 }
 
 Tensor Module::forward(const Tensor& input) {
+  weights_read_ = 0;
   Tensor output = between_hooks({*this, context_->pass}, [&] { return do_forward(input); });
-  if (keeps()) ++not_undone_;
+  if (keeps()) reads_to_undo_.push_back(weights_read_);
   return output;
 }
 
 Tensor Module::backward(const Tensor& output_gradient) {
-  if (not_undone_ == 0) {
+  if (reads_to_undo_.empty()) {
     throw Error(Code::gradient_state,
                 fmt::format("module '{}' on rank {} runs backward more often than forward", name_,
                             context_->recorder.rank()),
                 "run backward once for every forward");
   }
-  --not_undone_;
-  return between_hooks({*this, VisitKind::backward}, [&] { return do_backward(output_gradient); });
+  const Index owed = reads_to_undo_.back();
+  reads_to_undo_.pop_back();
+  gradients_given_ = 0;
+  Tensor input_gradient =
+      between_hooks({*this, VisitKind::backward}, [&] { return do_backward(output_gradient); });
+  if (gradients_given_ != owed) {
+    throw Error(Code::gradient_state,
+                fmt::format("module '{}' on rank {} read {} weight(s) in forward and gave {} "
+                            "gradient(s) in backward",
+                            name_, context_->recorder.rank(), owed, gradients_given_),
+                "call add_gradient in backward once for every weight() in forward; a weight "
+                "without its gradient would be taken for one that the loss does not depend on");
+  }
+  return input_gradient;
 }
 
 Module* Module::find(std::string_view name) {
@@ -110,11 +123,14 @@ const float* Module::weight(Parameter& parameter) const {
                                "that stage 3 gathers it before the module runs",
                                name_, parameter.name()));
   }
-  if (context_->pass == VisitKind::forward) ++parameter.uses;
+  if (context_->pass == VisitKind::forward) {
+    ++parameter.uses;
+    ++weights_read_;
+  }
   return parameter.data;
 }
 
-float* Module::begin_gradient(Parameter& parameter, Buffer& later_use) const {
+float* Module::begin_gradient(Parameter& parameter, Buffer& later_use) {
   if (parameter.contributions == parameter.uses) {
     throw Error(
         Code::gradient_state,
@@ -133,7 +149,8 @@ float* Module::begin_gradient(Parameter& parameter, Buffer& later_use) const {
   return later_use.floats();
 }
 
-void Module::end_gradient(Parameter& parameter, const Buffer& later_use) const {
+void Module::end_gradient(Parameter& parameter, const Buffer& later_use) {
+  ++gradients_given_;
   if (later_use) {
     context_->device.add(parameter.gradient, later_use.floats(), parameter.numel());
   }

@@ -86,8 +86,9 @@ class Module {
   /// Keeps what backward needs, except in an evaluation pass.
   Tensor forward(const Tensor& input);
   /// Gradient of the loss by the output in, by the input out. Undoes the latest forward not yet
-  /// undone; throws Error (Code::gradient_state) when there is none. Layers that have no
-  /// differentiable input return an empty tensor.
+  /// undone; throws Error (Code::gradient_state) when there is none, or when the layer does not
+  /// give a gradient for every weight that it read there. Layers that have no differentiable input
+  /// return an empty tensor.
   Tensor backward(const Tensor& output_gradient);
 
   /// The parameters this module reads: its own, and those registered as external.
@@ -132,15 +133,18 @@ class Module {
   template <typename Run>
   Tensor between_hooks(const Visit& visit, Run run);
 
-  float* begin_gradient(Parameter& parameter, Buffer& later_use) const;
-  void end_gradient(Parameter& parameter, const Buffer& later_use) const;
+  float* begin_gradient(Parameter& parameter, Buffer& later_use);
+  void end_gradient(Parameter& parameter, const Buffer& later_use);
 
   std::string name_;
   std::vector<Parameter*> reads_;
   std::vector<Parameter*> external_;
   std::vector<Module*> children_;
   ModelContext* context_ = nullptr;
-  Index not_undone_ = 0;  // forwards that backward has not undone
+  // Weights read in each forward that backward has not undone; every read owes a gradient.
+  std::vector<Index> reads_to_undo_;
+  mutable Index weights_read_ = 0;  // in the run that is going on
+  Index gradients_given_ = 0;
 };
 
 /// Says that `module` reads a parameter that another module owns, so that stage 3 gathers it before

@@ -94,9 +94,12 @@ double Recorder::microseconds(Clock::time_point at) const {
 }
 
 std::string Recorder::where() const {
-  std::string text(name_of(phase_));
+  const bool in_micro_step = phase_ == Phase::forward || phase_ == Phase::backward;
+  std::string text;
+  if (step_ > 0) text += fmt::format("step {}, ", step_);
+  if (in_micro_step) text += fmt::format("micro-step {}, ", micro_step_);
+  text += phase_ == Phase::step ? "optimizer" : name_of(phase_);
   if (!modules_.empty()) text += fmt::format(" of '{}'", modules_.back());
-  if (step_ > 0) text += fmt::format(", step {}, micro-step {}", step_, micro_step_);
   return text;
 }
 

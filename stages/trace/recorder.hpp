@@ -43,7 +43,7 @@ class Recorder {
   void end_module() { modules_.pop_back(); }
   /// After an exception nobody says that they ended.
   void end_all_modules() { modules_.clear(); }
-  /// For messages: "forward of 'head', step 3, micro-step 0".
+  /// For messages: "step 3, micro-step 0, forward of 'head'".
   std::string where() const;
   int rank() const { return rank_; }
 

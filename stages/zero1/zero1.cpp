@@ -40,7 +40,7 @@ void Zero1::gradient_ready(Parameter& parameter, MicroStep micro_step) {
     const Buffer held = std::move(held_.extract(parameter.id()).mapped());
     runtime_.device.add(gradients_.at(range.begin), held.floats(), parameter.numel());
   }
-  if (micro_step.last()) buckets_.add({&parameter, Buffer(), range.size()});
+  if (micro_step.last()) buckets_.add({&parameter, Buffer(), range.size(), micro_step});
 }
 
 Pending Zero1::reduce(const Bucket& bucket, std::string owner) {
@@ -52,7 +52,7 @@ Pending Zero1::reduce(const Bucket& bucket, std::string owner) {
   return reduce_scatter(runtime_.comm, runs, mean_factor(runtime_), std::move(owner));
 }
 
-void Zero1::finish_gradients(MicroStep /*micro_step*/) { buckets_.flush(); }
+void Zero1::finish_gradients() { buckets_.flush(); }
 
 std::vector<OwnedSlice> Zero1::owned() {
   return flat_slices(*model_parameters_, layout_, layout_.slice(runtime_.rank()), gradients_,

@@ -20,7 +20,7 @@ class Zero1 : public Stage {
   void release(const Visit& visit) override;
   float* gradient_buffer(Parameter& parameter, MicroStep micro_step) override;
   void gradient_ready(Parameter& parameter, MicroStep micro_step) override;
-  void finish_gradients(MicroStep micro_step) override;
+  void finish_gradients() override;
   std::vector<OwnedSlice> owned() override;
   bool replicated() const override { return false; }
   void publish() override;

@@ -38,9 +38,9 @@ float* Zero2::gradient_buffer(Parameter& parameter, MicroStep /*micro_step*/) {
 }
 
 void Zero2::gradient_ready(Parameter& parameter, MicroStep micro_step) {
-  micro_step_ = micro_step;
   const Range range = layout_.padded_parameter(parameter.id());
-  buckets_.add({&parameter, std::move(held_.extract(parameter.id()).mapped()), range.size()});
+  Buffer held = std::move(held_.extract(parameter.id()).mapped());
+  buckets_.add({&parameter, std::move(held), range.size(), micro_step});
 }
 
 Pending Zero2::reduce(const Bucket& bucket, std::string owner) {
@@ -57,12 +57,12 @@ void Zero2::keep_slice(const Bucket& bucket) {
   for (const ReadyGradient& gradient : bucket) {
     const Range range = layout_.padded_parameter(gradient.parameter->id());
     const Range part = intersect(range, layout_.slice(runtime_.rank()));
-    accumulate(runtime_, micro_step_, gradient.whole.floats() + (part.begin - range.begin),
+    accumulate(runtime_, gradient.micro_step, gradient.whole.floats() + (part.begin - range.begin),
                gradients_.at(part.begin), part.size());
   }
 }
 
-void Zero2::finish_gradients(MicroStep /*micro_step*/) { buckets_.flush(); }
+void Zero2::finish_gradients() { buckets_.flush(); }
 
 std::vector<OwnedSlice> Zero2::owned() {
   return flat_slices(*model_parameters_, layout_, layout_.slice(runtime_.rank()), gradients_,

@@ -20,7 +20,7 @@ class Zero2 : public Stage {
   void release(const Visit& visit) override;
   float* gradient_buffer(Parameter& parameter, MicroStep micro_step) override;
   void gradient_ready(Parameter& parameter, MicroStep micro_step) override;
-  void finish_gradients(MicroStep micro_step) override;
+  void finish_gradients() override;
   std::vector<OwnedSlice> owned() override;
   bool replicated() const override { return false; }
   void publish() override;
@@ -36,7 +36,6 @@ class Zero2 : public Stage {
   FlatBuffer parameters_, gradients_;
   std::vector<FlatBuffer> moments_;
   std::map<Index, Buffer> held_;  // whole gradients that are not finished
-  MicroStep micro_step_;          // the one whose gradients are in the buckets
   GradientBuckets buckets_;
 };
 

@@ -77,9 +77,8 @@ float* Zero3::gradient_buffer(Parameter& parameter, MicroStep /*micro_step*/) {
 }
 
 void Zero3::gradient_ready(Parameter& parameter, MicroStep micro_step) {
-  micro_step_ = micro_step;
-  buckets_.add({&parameter, std::move(held_.extract(parameter.id()).mapped()),
-                layout_.of(parameter).padded()});
+  Buffer held = std::move(held_.extract(parameter.id()).mapped());
+  buckets_.add({&parameter, std::move(held), layout_.of(parameter).padded(), micro_step});
 }
 
 Pending Zero3::reduce(const Bucket& bucket, std::string owner) {
@@ -94,12 +93,12 @@ Pending Zero3::reduce(const Bucket& bucket, std::string owner) {
 void Zero3::keep_piece(const Bucket& bucket) {
   for (const ReadyGradient& gradient : bucket) {
     const Index size = layout_.of(*gradient.parameter).piece_size();
-    accumulate(runtime_, micro_step_, gradient.whole.floats() + runtime_.rank() * size,
+    accumulate(runtime_, gradient.micro_step, gradient.whole.floats() + runtime_.rank() * size,
                gradients_.of(*gradient.parameter), size);
   }
 }
 
-void Zero3::finish_gradients(MicroStep /*micro_step*/) { buckets_.flush(); }
+void Zero3::finish_gradients() { buckets_.flush(); }
 
 std::vector<OwnedSlice> Zero3::owned() {
   std::vector<OwnedSlice> slices;

@@ -21,7 +21,7 @@ class Zero3 : public Stage {
   void release(const Visit& visit) override;
   float* gradient_buffer(Parameter& parameter, MicroStep micro_step) override;
   void gradient_ready(Parameter& parameter, MicroStep micro_step) override;
-  void finish_gradients(MicroStep micro_step) override;
+  void finish_gradients() override;
   std::vector<OwnedSlice> owned() override;
   bool replicated() const override { return false; }
   void publish() override;
@@ -38,7 +38,6 @@ class Zero3 : public Stage {
   std::vector<PieceBuffer> moments_;
   std::map<Index, Buffer> gathered_;  // whole parameters
   std::map<Index, Buffer> held_;      // whole gradients that are not finished
-  MicroStep micro_step_;              // the one whose gradients are in the buckets
   GradientBuckets buckets_;
 };
 

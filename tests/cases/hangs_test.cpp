@@ -89,11 +89,11 @@ TEST_CASE("B51: ranks that pick different experts are told so, by rank, weight a
       if (stage == 3) {
         CHECK(contains(ended.message, "of 'first.weight .. first.bias (2 parameters)'"));
         CHECK(contains(ended.message, "of 'second.weight .. second.bias (2 parameters)'"));
-        CHECK(contains(ended.message, "(forward of 'first', step 2, micro-step 0)"));
+        CHECK(contains(ended.message, "(step 2, micro-step 0, forward of 'first')"));
       } else {
         CHECK(contains(ended.message, "of 'first.bias', 3 elements"));
         CHECK(contains(ended.message, "of 'second.bias', 3 elements"));
-        CHECK(contains(ended.message, "(backward of 'second', step 2, micro-step 0)"));
+        CHECK(contains(ended.message, "(step 2, micro-step 0, backward of 'second')"));
       }
       CHECK(contains(ended.message, "\n  rank 0 "));
       CHECK(contains(ended.message, "\n  rank 1 "));
@@ -113,7 +113,7 @@ TEST_CASE("B53: a rank with more steps than the others is named, and who has lef
     INFO(ended.message);
     CHECK(ended.status == 7);
     CHECK(contains(ended.message, "ZL706"));
-    CHECK(contains(ended.message, "step 5, micro-step 0)"));
+    CHECK(contains(ended.message, "(step 5, micro-step 0, "));
     CHECK(contains(ended.message, "of 'memory report'"));
   }
 }

@@ -91,7 +91,7 @@ TEST_CASE("a rank that sleeps for ever ends the run with code 7, and it is told 
       CHECK(outcome.count(line) == 1);
     }
     CHECK(outcome.count("of 'embedding.weight'") == 2);
-    CHECK(outcome.count("(backward of 'embedding', step 3, micro-step 0)") == 2);
+    CHECK(outcome.count("(step 3, micro-step 0, backward of 'embedding')") == 2);
     CHECK(outcome.count("rank 1 does not answer") == 1);
     for (const int rank : {0, 1, 2}) {
       // complete lines, at least to the end of the last step

@@ -187,7 +187,7 @@ void other_collectives() {
       Exchange round;
       round.signature = {.sequence = 18, .op = Op::all_gather, .elements = 64};
       round.signature.owner = communicator.rank() == 0 ? "first.weight" : "second.weight";
-      round.signature.where = "forward of 'first', step 2, micro-step 0";
+      round.signature.where = "step 2, micro-step 0, forward of 'first'";
       round.signature.dtype = Dtype::fp32;
       round.label = fingerprint(round.signature);
       checked.exchange(round);

@@ -1,5 +1,7 @@
 #include "stages/model/module.hpp"
 
+#include <optional>
+
 #include "stages/model/layers.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/layer_harness.hpp"
@@ -132,11 +134,13 @@ TEST_CASE("a second backward for one forward is refused by every layer", "[model
   }
 }
 
-/// Gives two gradients for one use.
-class Generous : public Module {
+/// Gives so many gradients for one use.
+class Giver : public Module {
  public:
-  explicit Generous(ParameterSet& parameters)
-      : Module("generous"), weight_(own(parameters.add("w", {5}, Initial::zeros()))) {}
+  Giver(ParameterSet& parameters, std::string name, int gradients)
+      : Module(std::move(name)),
+        gradients_(gradients),
+        weight_(own(parameters.add("w", {5}, Initial::zeros()))) {}
 
  protected:
   Tensor do_forward(const Tensor& input) override {
@@ -144,30 +148,40 @@ class Generous : public Module {
     return input;
   }
   Tensor do_backward(const Tensor& output_gradient) override {
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < gradients_; ++i) {
       add_gradient(weight_, [&](float* out) { device().fill(out, weight_.numel(), 1); });
     }
     return output_gradient;
   }
 
  private:
+  int gradients_;
   Parameter& weight_;
 };
 
-TEST_CASE("more gradients than uses are refused", "[model]") {
+std::optional<Error> error_of(const std::string& name, int gradients) {
   LayerHarness harness(1);
   ParameterSet parameters;
-  Generous generous(parameters);
-  harness.attach(generous);
+  Giver giver(parameters, name, gradients);
+  harness.attach(giver);
   harness.provide(parameters);
   harness.begin_micro_step(parameters);
   const Tensor x = harness.tensor({1}, Floats{1});
-  generous.forward(x);
+  giver.forward(x);
   harness.begin_backward();
-  const auto error = thrown_by([&] { generous.backward(x); });
-  REQUIRE(error);
-  CHECK(error->code() == Code::gradient_state);
-  CHECK(contains(error->what(), "'generous' gives a gradient for 'w' on rank 1"));
+  return thrown_by([&] { giver.backward(x); });
+}
+
+TEST_CASE("more gradients than uses are refused, and fewer", "[model]") {
+  CHECK_FALSE(error_of("fair", 1));
+  const auto more = error_of("generous", 2);
+  REQUIRE(more);
+  CHECK(more->code() == Code::gradient_state);
+  CHECK(contains(more->what(), "'generous' gives a gradient for 'w' on rank 1"));
+  const auto fewer = error_of("stingy", 0);
+  REQUIRE(fewer);
+  CHECK(fewer->code() == Code::gradient_state);
+  CHECK(contains(fewer->what(), "'stingy' on rank 1 read 1 weight(s) in forward and gave 0"));
 }
 
 TEST_CASE("registering twice does nothing more, taking back what was not registered is an error",

@@ -34,8 +34,8 @@ class FromFile : public StageDecorator {
       std::copy_n(weights.begin(), slice.range.size(), slice.master);
     }
   }
-  void finish_gradients(MicroStep micro_step) override {
-    StageDecorator::finish_gradients(micro_step);
+  void finish_gradients() override {
+    StageDecorator::finish_gradients();
     for (const OwnedSlice& slice : owned()) {
       gradients_.emplace_back(slice.gradient, slice.gradient + slice.range.size());
     }

@@ -22,7 +22,7 @@ class StageDecorator : public Stage {
   void gradient_ready(Parameter& parameter, MicroStep micro_step) override {
     inner_->gradient_ready(parameter, micro_step);
   }
-  void finish_gradients(MicroStep micro_step) override { inner_->finish_gradients(micro_step); }
+  void finish_gradients() override { inner_->finish_gradients(); }
   std::vector<OwnedSlice> owned() override { return inner_->owned(); }
   bool replicated() const override { return inner_->replicated(); }
   void publish() override { inner_->publish(); }

@@ -190,6 +190,31 @@ TEST_CASE("lines wait in memory until a flush, and are never flushed twice", "[t
   CHECK(page.lines().size() == 1);
 }
 
+TEST_CASE("what a step recorded is written when it ends, lest a killed process take it along",
+          "[trace]") {
+  const Page page;
+  Recorder recorder(0, page.stream());
+  recorder.start_clock();
+  recorder.record(NoteEvent{"one"});
+  recorder.record(StepEvent{});
+  CHECK(page.lines().size() == 2);
+}
+
+TEST_CASE("a recorder says where its rank is, down to the innermost module that runs", "[trace]") {
+  Recorder recorder(0);
+  CHECK(recorder.where() == "set_up");
+  recorder.set_step(3, 1);
+  recorder.set_phase(Phase::backward);
+  recorder.begin_module("block");
+  recorder.begin_module("block.head");
+  CHECK(recorder.where() == "step 3, micro-step 1, backward of 'block.head'");
+  recorder.end_module();
+  CHECK(recorder.where() == "step 3, micro-step 1, backward of 'block'");
+  recorder.end_all_modules();
+  recorder.set_phase(Phase::step);
+  CHECK(recorder.where() == "step 3, optimizer");
+}
+
 TEST_CASE("observers see every event at its place, with and without a stream", "[trace]") {
   Recorder silent(1);
   CHECK_FALSE(silent.active());

@@ -68,7 +68,7 @@ void ParameterServer::keep_mean(const Bucket& bucket) {
   }
 }
 
-void ParameterServer::finish_gradients(MicroStep /*micro_step*/) { buckets_.flush(); }
+void ParameterServer::finish_gradients() { buckets_.flush(); }
 
 // The engine updates, and counts in norm and hash, what is named here: on the other ranks nothing.
 std::vector<OwnedSlice> ParameterServer::owned() {

@@ -26,7 +26,7 @@ class ParameterServer : public zerolab::Stage {
   void release(const zerolab::Visit& visit) override;
   float* gradient_buffer(zerolab::Parameter& parameter, zerolab::MicroStep micro_step) override;
   void gradient_ready(zerolab::Parameter& parameter, zerolab::MicroStep micro_step) override;
-  void finish_gradients(zerolab::MicroStep micro_step) override;
+  void finish_gradients() override;
   std::vector<zerolab::OwnedSlice> owned() override;
   bool replicated() const override { return false; }  // each element has one owner
   void publish() override;
