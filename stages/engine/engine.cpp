@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "stages/model/parameter_state.hpp"
@@ -15,6 +16,7 @@ namespace zerolab {
 struct Engine::Shared {
   double loss = 0;
   double grad_norm = 0;
+  std::vector<int> not_finite = {};  // ranks that have such a loss
 };
 
 Engine::Engine(Runtime& runtime, Model& model, std::unique_ptr<Stage> stage, Index sequence_length)
@@ -70,10 +72,14 @@ StepResult Engine::step(const BatchSource& batches) {
   recorder.record(
       StepEvent{result.loss, result.grad_norm, result.scale, result.skipped, result.hash});
   if (!std::isfinite(result.loss) || !std::isfinite(result.grad_norm)) {
-    throw Error(Code::not_finite,
-                fmt::format("step {}: the loss is {} and the gradient norm {}", step,
-                            std::abs(result.loss), result.grad_norm),
-                "lower the learning rate, or clip the gradient (gradient_clipping)");
+    throw Error(
+        Code::not_finite,
+        fmt::format("step {}: the loss is {} and the gradient norm {}{}", step,
+                    std::abs(result.loss), result.grad_norm,
+                    shared.not_finite.empty() ? ""
+                                              : fmt::format("; not finite on rank {}",
+                                                            fmt::join(shared.not_finite, ", "))),
+        "lower the learning rate, or clip the gradient (gradient_clipping)");
   }
   return result;
 }
@@ -192,14 +198,18 @@ Engine::Shared Engine::share_losses_and_norm(const std::vector<double>& losses) 
   }
   // a double sum in order (micro-step, rank)
   double sum = 0;
+  std::set<int> not_finite;
   for (std::size_t g = 0; g < losses.size(); ++g) {
-    for (const std::vector<std::byte>& of_rank : all) {
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
       double loss = 0;
-      std::memcpy(&loss, of_rank.data() + sizeof(squares) + g * sizeof(loss), sizeof(loss));
+      std::memcpy(&loss, all[rank].data() + sizeof(squares) + g * sizeof(loss), sizeof(loss));
       sum += loss;
+      if (!std::isfinite(loss)) not_finite.insert(static_cast<int>(rank));
     }
   }
-  return {sum / static_cast<double>(all.size() * losses.size()), total.root()};
+  return {sum / static_cast<double>(all.size() * losses.size()),
+          total.root(),
+          {not_finite.begin(), not_finite.end()}};
 }
 
 std::uint64_t Engine::parameter_hash() {

@@ -1,12 +1,15 @@
 // Kind c of docs/cases.md: the same numbers in every stage, and the right ones.
 
 #include <cmath>
+#include <limits>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/layers.hpp"
 #include "tests/support/naive_bigram.hpp"
 #include "tests/support/run_ranks.hpp"
+#include "tests/support/sandwich.hpp"
 #include "tests/support/scripted.hpp"
+#include "tests/support/thrown.hpp"
 #include "tests/support/weight_history.hpp"
 
 using namespace zerolab;
@@ -214,6 +217,45 @@ TEST_CASE("B39: all ranks have the norm of the mean gradient, before clipping, a
       clipped[0][i] -= static_cast<float>(static_cast<double>(i + 1) / norm);
     }
     CHECK(largest_difference(history.latest, clipped) < 1e-6);
+  }
+}
+
+/// Passes its input on, but on one rank in one step something that is not a number.
+class Poisonous : public Module {
+ public:
+  Poisonous(int rank, Index step) : Module("poisonous"), rank_(rank), step_(step) {}
+
+ protected:
+  Tensor do_forward(const Tensor& input) override {
+    const Recorder& recorder = context().recorder;
+    if (recorder.rank() != rank_ || recorder.step() != step_) return input;
+    Tensor output = activation(input.shape(), "poison");
+    device().fill(output.floats(), output.numel(), std::numeric_limits<float>::quiet_NaN());
+    return output;
+  }
+  Tensor do_backward(const Tensor& output_gradient) override { return output_gradient; }
+
+ private:
+  int rank_;
+  Index step_;
+};
+
+TEST_CASE("B43: a loss that is not finite on one rank ends the run on all, and names that rank",
+          "[cases]") {
+  for (const int stage : kStages) {
+    INFO("stage " << stage);
+    const Training training = training_of_sandwich(
+        [](ParameterSet&) { return std::make_unique<Poisonous>(3, 2); }, stage);
+    const auto outcomes = run_ranks(4, [&](Communicator& communicator) {
+      Recorder recorder(communicator.rank());
+      return thrown_by([&] { train(communicator, recorder, training); });
+    });
+    for (const auto& error : outcomes) {
+      REQUIRE(error);
+      CHECK(error->code() == Code::not_finite);
+      CHECK(contains(error->what(), "step 2: "));
+      CHECK(contains(error->what(), "not finite on rank 3"));
+    }
   }
 }
 

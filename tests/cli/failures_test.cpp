@@ -18,14 +18,14 @@ enum class Launch { threads, mpirun };
 struct Case {
   Launch launch;
   int ranks;
-  Moment moment;
+  Occasion occasion;
   int stage, rank;
 };
 
 Outcome run_failing(const Case& failing, const std::string& accident, const Scratch& folder) {
   const std::string line =
       fmt::format("{} {} {} {} {} {} {}", ZEROLAB_FAILING_TRAINING, failing.ranks, failing.stage,
-                  name_of(failing.moment), accident, failing.rank, folder.arg(""));
+                  name_of(failing.occasion), accident, failing.rank, folder.arg(""));
   if (failing.launch == Launch::threads) return run_command(line);
   return run_command(fmt::format("{} -n {} {}", ZEROLAB_MPIRUN, failing.ranks, line));
 }
@@ -43,7 +43,7 @@ std::string complaint(const Case& failing, const std::string& accident, int stat
     const auto log = read_json_lines(folder.path(fmt::format("rank{}.events.jsonl", rank)));
     if (log.empty()) return fmt::format("rank {} has no log", rank);
     const Index step = log.back()["step"];
-    const Index reached = failing.moment == Moment::set_up ? 0 : kFatefulStep;
+    const Index reached = failing.occasion == Occasion::set_up ? 0 : kFatefulStep;
     if (step < reached - 1 || step > reached || (rank == failing.rank && step != reached)) {
       return fmt::format("the log of rank {} ends in step {}", rank, step);
     }
@@ -51,9 +51,9 @@ std::string complaint(const Case& failing, const std::string& accident, int stat
   return "";
 }
 
-/// Repetition i: another moment, stage and rank each time.
+/// Repetition i: another occasion, stage and rank each time.
 Case rotated(Launch launch, int ranks, int i) {
-  return {launch, ranks, kMoments[i % 4], (i / 4) % 4, i % ranks};
+  return {launch, ranks, kOccasions[i % 4], (i / 4) % 4, i % ranks};
 }
 
 void check_all(int repetitions) {
@@ -81,7 +81,7 @@ TEST_CASE("a rank that sleeps for ever ends the run with code 7, and it is told 
   for (const Launch launch : {Launch::threads, Launch::mpirun}) {
     INFO((launch == Launch::mpirun ? "mpirun" : "threads"));
     const Scratch folder;
-    const Case sleeping{launch, 3, Moment::backward, 3, 1};
+    const Case sleeping{launch, 3, Occasion::backward, 3, 1};
     const Outcome outcome = run_failing(sleeping, "sleep", folder);
     INFO(outcome.all());
     CHECK(outcome.status == 7);
@@ -104,7 +104,7 @@ TEST_CASE("a rank that sleeps for ever ends the run with code 7, and it is told 
 TEST_CASE("the sample of ZL705 in docs/errors.md is what zerolab says", "[docs]") {
   const Scratch folder;
   const std::string said =
-      run_failing({Launch::mpirun, 2, Moment::backward, 3, 1}, "sleep", folder).err;
+      run_failing({Launch::mpirun, 2, Occasion::backward, 3, 1}, "sleep", folder).err;
   const auto begin = said.find("ZL705");
   REQUIRE(begin != std::string::npos);
   const std::string message = said.substr(begin, said.find("\n  way out") - begin);
@@ -114,7 +114,7 @@ TEST_CASE("the sample of ZL705 in docs/errors.md is what zerolab says", "[docs]"
 
 TEST_CASE("a rank that leaves without a word ends the job, and nothing is left of it") {
   const Scratch folder;
-  const Outcome outcome = run_failing({Launch::mpirun, 4, Moment::forward, 2, 2}, "exit", folder);
+  const Outcome outcome = run_failing({Launch::mpirun, 4, Occasion::forward, 2, 2}, "exit", folder);
   CHECK(outcome.status != 0);
   CHECK(rank_processes(folder.path("")).empty());
 }

@@ -42,10 +42,10 @@ std::vector<Index> left_over(const Training& training) {
 
 TEST_CASE("an exception on one rank ends all ranks, and nothing stays allocated") {
   for (const int stage : {0, 1, 2, 3}) {
-    for (const Moment moment : kMoments) {
-      INFO("stage " << stage << ", " << name_of(moment));
+    for (const Occasion occasion : kOccasions) {
+      INFO("stage " << stage << ", " << name_of(occasion));
       const Training training = training_with_accident(
-          moment, 2, [](Ledger&) { throw Misfortune("rank 2 is out of luck"); }, stage);
+          occasion, 2, [](Ledger&) { throw Misfortune("rank 2 is out of luck"); }, stage);
       CHECK_THROWS_AS(run(kRanks, training), Misfortune);
       CHECK(left_over(training) == std::vector<Index>(kRanks, 0));
     }
@@ -54,10 +54,10 @@ TEST_CASE("an exception on one rank ends all ranks, and nothing stays allocated"
 
 TEST_CASE("out of memory on one rank ends all ranks, and nothing stays allocated") {
   for (const int stage : {0, 1, 2, 3}) {
-    for (const Moment moment : kMoments) {
-      INFO("stage " << stage << ", " << name_of(moment));
+    for (const Occasion occasion : kOccasions) {
+      INFO("stage " << stage << ", " << name_of(occasion));
       Training training = training_with_accident(
-          moment, 1,
+          occasion, 1,
           [](Ledger& ledger) { ledger.allocate(Index{1} << 30, Category::workspace, "greed"); },
           stage);
       training.device_memory = Index{1} << 20;

@@ -1,6 +1,6 @@
 // A training in which one rank has an accident (tests/cli/failures_test.cpp runs it and looks at
 // what comes out). Ranks are processes under mpirun, threads otherwise.
-//   failing_training RANKS STAGE MOMENT ACCIDENT RANK FOLDER
+//   failing_training RANKS STAGE OCCASION ACCIDENT RANK FOLDER
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -19,9 +19,9 @@ namespace {
 
 constexpr Index kBudget = Index{1} << 20;
 
-Moment moment_named(const std::string& name) {
-  for (const Moment moment : kMoments) {
-    if (name_of(moment) == name) return moment;
+Occasion occasion_named(const std::string& name) {
+  for (const Occasion occasion : kOccasions) {
+    if (name_of(occasion) == name) return occasion;
   }
   throw std::invalid_argument(name);
 }
@@ -39,7 +39,7 @@ Accident accident_named(const std::string& name) {
 }
 
 int run(const std::vector<std::string>& arguments) {
-  Training training = training_with_accident(moment_named(arguments[2]), std::stoi(arguments[4]),
+  Training training = training_with_accident(occasion_named(arguments[2]), std::stoi(arguments[4]),
                                              accident_named(arguments[3]), std::stoi(arguments[1]));
   training.device_memory = kBudget;
   const auto program = [&](int) {

@@ -10,13 +10,13 @@ namespace zerolab::test {
 namespace {
 
 struct Fate {
-  Moment moment;
+  Occasion occasion;
   int rank;
   Accident accident;
 
-  void at(Moment now, const Recorder& recorder, Ledger& ledger) const {
-    const bool in_time = now == Moment::set_up || recorder.step() == kFatefulStep;
-    if (now == moment && recorder.rank() == rank && in_time) accident(ledger);
+  void at(Occasion now, const Recorder& recorder, Ledger& ledger) const {
+    const bool in_time = now == Occasion::set_up || recorder.step() == kFatefulStep;
+    if (now == occasion && recorder.rank() == rank && in_time) accident(ledger);
   }
 };
 
@@ -31,12 +31,12 @@ class FatefulModule : public Module {
 
  protected:
   Tensor do_forward(const Tensor& input) override {
-    fate_.at(Moment::forward, context().recorder, context().ledger);
+    fate_.at(Occasion::forward, context().recorder, context().ledger);
     return inner_.forward(input);
   }
   Tensor do_backward(const Tensor& output_gradient) override {
     Tensor input_gradient = inner_.backward(output_gradient);
-    fate_.at(Moment::backward, context().recorder, context().ledger);
+    fate_.at(Occasion::backward, context().recorder, context().ledger);
     return input_gradient;
   }
 
@@ -52,11 +52,11 @@ class FatefulStage : public StageDecorator {
 
   void set_up(Model& model) override {
     StageDecorator::set_up(model);
-    fate_.at(Moment::set_up, runtime_.recorder, runtime_.ledger);
+    fate_.at(Occasion::set_up, runtime_.recorder, runtime_.ledger);
   }
   std::vector<OwnedSlice> owned() override {
     if (runtime_.recorder.phase() == Phase::step) {
-      fate_.at(Moment::step, runtime_.recorder, runtime_.ledger);
+      fate_.at(Occasion::step, runtime_.recorder, runtime_.ledger);
     }
     return StageDecorator::owned();
   }
@@ -68,22 +68,22 @@ class FatefulStage : public StageDecorator {
 
 }  // namespace
 
-std::string_view name_of(Moment moment) {
-  switch (moment) {
-    case Moment::set_up:
+std::string_view name_of(Occasion occasion) {
+  switch (occasion) {
+    case Occasion::set_up:
       return "set_up";
-    case Moment::forward:
+    case Occasion::forward:
       return "forward";
-    case Moment::backward:
+    case Occasion::backward:
       return "backward";
-    case Moment::step:
+    case Occasion::step:
       return "step";
   }
   return "?";
 }
 
-Training training_with_accident(Moment moment, int rank, const Accident& accident, int stage) {
-  const Fate fate{moment, rank, accident};
+Training training_with_accident(Occasion occasion, int rank, const Accident& accident, int stage) {
+  const Fate fate{occasion, rank, accident};
   Training training = training_of_sandwich(
       [=](ParameterSet& parameters) { return std::make_unique<FatefulModule>(parameters, fate); },
       stage);

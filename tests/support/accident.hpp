@@ -9,10 +9,10 @@ namespace zerolab::test {
 
 /// When an accident happens: while the model states are set up, or in step 3: in the forward or the
 /// backward of a module, or between backward and update.
-enum class Moment { set_up, forward, backward, step };
-inline constexpr Moment kMoments[] = {Moment::set_up, Moment::forward, Moment::backward,
-                                      Moment::step};
-std::string_view name_of(Moment moment);
+enum class Occasion { set_up, forward, backward, step };
+inline constexpr Occasion kOccasions[] = {Occasion::set_up, Occasion::forward, Occasion::backward,
+                                          Occasion::step};
+std::string_view name_of(Occasion occasion);
 inline constexpr Index kFatefulStep = 3;
 
 /// Given the books of the rank it happens to.
@@ -20,6 +20,6 @@ using Accident = std::function<void(Ledger&)>;
 
 /// Ten steps of a small model in many small collectives that overlap; `accident` happens on one
 /// rank.
-Training training_with_accident(Moment moment, int rank, const Accident& accident, int stage);
+Training training_with_accident(Occasion occasion, int rank, const Accident& accident, int stage);
 
 }  // namespace zerolab::test
