@@ -135,7 +135,7 @@ TEST_CASE("an out-of-memory report says who wanted what, when, and who holds the
   const Buffer scratch = books.ledger.allocate(200, Category::workspace, "scratch");
   const std::string report = refused(books.ledger, 150).what_happened();
   CHECK(has(report, "rank 2 is out of device memory"));
-  CHECK(has(report, "150 B (150) for bucket [gradients] in backward, step 7, micro-step 1"));
+  CHECK(has(report, "150 B (150) for bucket [gradients] in step 7, micro-step 1, backward"));
   CHECK(has(report, "budget 1000 bytes, live 900, short by 50"));
   CHECK(has(report, "parameters                 700"));
   CHECK(has(report, "workspace                  200"));
