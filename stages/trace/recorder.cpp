@@ -80,13 +80,26 @@ std::string_view name_of(Phase phase) {
 }
 
 Recorder::Recorder(int rank, std::unique_ptr<std::ostream> lines)
-    : rank_(rank), lines_(std::move(lines)), epoch_(Clock::now()) {}
+    : rank_(rank), lines_(std::move(lines)), epoch_(Clock::now()) {
+  set_place();
+}
 
 Recorder::~Recorder() { flush(); }
 
 void Recorder::set_step(Index step, Index micro_step) {
   step_ = step;
   micro_step_ = micro_step;
+  set_place();
+}
+
+void Recorder::set_phase(Phase phase) {
+  phase_ = phase;
+  set_place();
+}
+
+void Recorder::set_place() {
+  place_ = fmt::format(R"(,"step":{},"micro_step":{},"phase":"{}")", step_, micro_step_,
+                       name_of(phase_));
 }
 
 double Recorder::microseconds(Clock::time_point at) const {
@@ -139,7 +152,7 @@ void Recorder::record(const Event& event) {
 void Recorder::write(Clock::time_point at, const Event& event) {
   LogLine line(buffer_);
   line.field("t", Microseconds{microseconds(at)}).field("rank", rank_).field("seq", seq_);
-  line.field("step", step_).field("micro_step", micro_step_).field("phase", name_of(phase_));
+  line.fields(place_);
   std::visit(Fields{line}, event);
   line.end();
   if (started_ && buffer_.size() >= kFlushBytes) flush();

@@ -33,7 +33,7 @@ class Recorder {
 
   /// From now on events carry this position.
   void set_step(Index step, Index micro_step);
-  void set_phase(Phase phase) { phase_ = phase; }
+  void set_phase(Phase phase);
   Phase phase() const { return phase_; }
   Index step() const { return step_; }
   Index micro_step() const { return micro_step_; }
@@ -60,6 +60,7 @@ class Recorder {
   void flush();
 
  private:
+  void set_place();
   void write(Clock::time_point at, const Event& event);
 
   int rank_;
@@ -72,6 +73,7 @@ class Recorder {
   Index step_ = 0;
   Index micro_step_ = 0;
   Phase phase_ = Phase::set_up;
+  std::string place_;                      // step, micro-step and phase as they stand in a line
   std::vector<std::string_view> modules_;  // those that run, the innermost last
   LogText buffer_;
 };
