@@ -106,8 +106,9 @@ TEST_CASE("an MPI that does not hear mpirun is named as docs/errors.md has it, w
   const Scratch scratch;
   // What a process finds that mpirun started; MPI itself is not told, and takes it for the only
   // one.
-  const Outcome outcome = run_command(fmt::format(
-      "env PMI_RANK=0 PMI_SIZE=4 {} train --steps 1 --out {}", ZEROLAB_PROGRAM, scratch.arg("run")));
+  const Outcome outcome =
+      run_command(fmt::format("env PMI_RANK=0 PMI_SIZE=4 {} train --steps 1 --out {}",
+                              ZEROLAB_PROGRAM, scratch.arg("run")));
   INFO(outcome.all());
   CHECK(outcome.status == 7);
   CHECK(outcome.count("zerolab: ZL702") == 1);
