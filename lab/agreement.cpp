@@ -29,6 +29,7 @@ std::vector<std::string> texts_of_all(Communicator& communicator, const std::str
   std::vector<std::vector<std::size_t>> lengths(ranks, length);
   swap(length, lengths);
   std::vector<std::string> texts;
+  texts.reserve(ranks);
   for (const auto& of_rank : lengths) texts.emplace_back(of_rank.front(), ' ');
   texts[static_cast<std::size_t>(communicator.rank())] = mine;
   swap(mine, texts);

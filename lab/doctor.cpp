@@ -37,7 +37,7 @@ std::string threads(const Machine& machine) {
 
 std::string cores(const Machine& machine) {
   const int ranks = ranks_of(machine);
-  const std::string text = fmt::format("{} to use", machine.cores);
+  std::string text = fmt::format("{} to use", machine.cores);
   if (machine.cores >= ranks) return text;
   return fmt::format("{}; {} ranks take turns", text, ranks);
 }

@@ -128,6 +128,7 @@ int run_threads(int ranks, const std::function<RankProgram(int rank)>& program,
 
   Running running(ranks);
   std::vector<std::thread> threads;
+  threads.reserve(programs.size());
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       running.ended(run_rank(world.rank(rank), programs[static_cast<std::size_t>(rank)]));

@@ -156,7 +156,7 @@ TEST_CASE("B55: other sizes, operations and a silent swap of equal gathers are a
 TEST_CASE("B58: when one rank dies the run ends at once with that rank's error", "[cases]") {
   for (const Occasion occasion : {Occasion::forward, Occasion::step}) {
     const auto start = std::chrono::steady_clock::now();
-    const Training training = training_with_accident(
+    Training training = training_with_accident(
         occasion, 2, [](Ledger&) { throw std::runtime_error("rank 2 has had enough"); }, 3);
     const Ended ended = train_job(4, [&](int) { return training; });
     CHECK(ended.status == 1);

@@ -1,5 +1,7 @@
 #include "stages/memory/ledger.hpp"
 
+#include <fmt/format.h>
+
 #include <cstring>
 
 #include "tests/support/catch.hpp"

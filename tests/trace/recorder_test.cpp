@@ -1,5 +1,7 @@
 #include "stages/trace/recorder.hpp"
 
+#include <fmt/format.h>
+
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
