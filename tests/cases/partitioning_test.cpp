@@ -171,11 +171,11 @@ TEST_CASE("B36: padding is zero in every state after every step and leaks into n
     training.settings.optimizer.weight_decay = 0.1F;
     std::array<int, 4> dirty{};
     WeightHistory history;
+    training = with_history(training, history);
     const auto reports = run_ranks(4, [&](Communicator& communicator) {
       Recorder recorder(communicator.rank());
       int& mine = dirty[static_cast<std::size_t>(communicator.rank())];
-      return train(communicator, recorder,
-                   with_history(with_padding_watch(training, mine), history));
+      return train(communicator, recorder, with_padding_watch(training, mine));
     });
     CHECK(dirty == std::array<int, 4>{});
     CHECK(history.gradient == mean);
