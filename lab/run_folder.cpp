@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <fstream>
-#include <regex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "stages/base/error.hpp"
@@ -23,20 +23,32 @@ struct Content {
   std::vector<std::string> foreign;  // what zerolab never writes
 };
 
+// "rank12.events.jsonl"
+bool is_event_log(std::string_view name) {
+  constexpr std::string_view kBegin = "rank";
+  constexpr std::string_view kEnd = ".events.jsonl";
+  if (name.size() <= kBegin.size() + kEnd.size()) return false;
+  if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) return false;
+  name.remove_prefix(kBegin.size());
+  name.remove_suffix(kEnd.size());
+  return name.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+bool is_stage_folder(std::string_view name) {
+  return name.size() == 6 && name.starts_with("stage") && name.back() >= '0' && name.back() <= '3';
+}
+
 void look_into(const fs::path& folder, const fs::path& below, Content& content) {
-  static const std::regex telling(R"(run\.json|compare\.json|rank[0-9]+\.events\.jsonl)");
-  static const std::regex plain(R"(summary\.json|error\.json)");
-  static const std::regex stage(R"(stage[0-3])");
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
     const bool file = entry.is_regular_file() && !entry.is_symlink();
     const bool directory = entry.is_directory() && !entry.is_symlink();
-    if (file && std::regex_match(name, telling)) {
+    if (file && (name == "run.json" || name == "compare.json" || is_event_log(name))) {
       content.ours = true;
-    } else if (directory && below.empty() && std::regex_match(name, stage)) {
+    } else if (directory && below.empty() && is_stage_folder(name)) {
       content.ours = true;  // a comparison that ended early left it; what is in it counts too
       look_into(entry.path(), name, content);
-    } else if (!(file && std::regex_match(name, plain))) {
+    } else if (!file || (name != "summary.json" && name != "error.json")) {
       content.foreign.push_back((below / name).string());
     }
   }
