@@ -30,7 +30,7 @@ void LogLine::append_quoted(std::string_view text) {
   }
 }
 
-LogLine& LogLine::field(const Key& key, double value) {
+LogLine& LogLine::field(const FieldName& key, double value) {
   begin(key);
   if (std::isfinite(value)) {
     append(fmt::format("{}", value));
@@ -40,7 +40,7 @@ LogLine& LogLine::field(const Key& key, double value) {
   return *this;
 }
 
-LogLine& LogLine::field(const Key& key, Microseconds time) {
+LogLine& LogLine::field(const FieldName& key, Microseconds time) {
   begin(key);
   const long long tenths = std::llround(time.value * 10);
   if (tenths < 0) append("-");

@@ -17,10 +17,10 @@ struct Microseconds {
 };
 
 /// The name of a field as it stands in a line, put together by the compiler: ,"phase":
-class Key {
+class FieldName {
  public:
   template <std::size_t kLength>
-  consteval Key(const char (&name)[kLength])  // NOLINT(google-explicit-constructor)
+  consteval FieldName(const char (&name)[kLength])  // NOLINT(google-explicit-constructor)
       : size_(kLength + 3) {
     static_assert(kLength + 3 <= kCapacity);
     text_[0] = ',';
@@ -44,13 +44,13 @@ class LogLine {
  public:
   explicit LogLine(LogText& out) : out_(out) {}
 
-  LogLine& field(const Key& key, std::string_view text) {
+  LogLine& field(const FieldName& key, std::string_view text) {
     begin(key);
     append_quoted(text);
     return *this;
   }
   template <std::integral T>
-  LogLine& field(const Key& key, T value) {
+  LogLine& field(const FieldName& key, T value) {
     begin(key);
     if constexpr (std::same_as<T, bool>) {
       append(value ? "true" : "false");
@@ -61,8 +61,8 @@ class LogLine {
     return *this;
   }
   /// The shortest digits that read back as the same number; null if it is not finite.
-  LogLine& field(const Key& key, double value);
-  LogLine& field(const Key& key, Microseconds time);
+  LogLine& field(const FieldName& key, double value);
+  LogLine& field(const FieldName& key, Microseconds time);
   /// Fields that were put together before, with a comma in front of each.
   LogLine& fields(std::string_view ready) {
     append(ready);
@@ -71,7 +71,7 @@ class LogLine {
   void end() { append("}\n"); }
 
  private:
-  void begin(const Key& key) {
+  void begin(const FieldName& key) {
     if (first_) {
       append("{");
       append(key.text().substr(1));
