@@ -5,12 +5,12 @@
 #include <fstream>
 #include <utility>
 
-#include "lab/agreement.hpp"
 #include "lab/deliberate_mistakes.hpp"
 #include "lab/run_folder.hpp"
 #include "lab/run_json.hpp"
 #include "lab/show.hpp"
 #include "lab/version.hpp"
+#include "stages/comm/agreement.hpp"
 #include "stages/engine/summary.hpp"
 #include "stages/stages.hpp"
 

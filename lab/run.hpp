@@ -43,8 +43,8 @@ RankReport run_in_folder(Communicator& communicator, Recorder& recorder, const P
 std::unique_ptr<Recorder> recorder_for(const Communicator& communicator, const RunOptions& options,
                                        const std::filesystem::path& folder);
 
-/// Makes sure that all ranks were started alike (lab/agreement.hpp). Then rank 0 makes the run
-/// folder (lab/run_folder.hpp) and what is in `subfolders`; from then on a failure may write
+/// Makes sure that all ranks were started alike (stages/comm/agreement.hpp). Then rank 0 makes the
+/// run folder (lab/run_folder.hpp) and what is in `subfolders`; from then on a failure may write
 /// error.json into it. `effective` has the settings of every stage that will be trained.
 void prepare_together(Communicator& communicator, const Plan& plan,
                       const std::vector<Effective>& effective,

@@ -18,13 +18,13 @@ void CheckedCommunicator::exchange(const Exchange& round) {
 void CheckedCommunicator::compare(const Signature& signature) {
   const std::uint64_t mine = fingerprint(signature);
   std::vector<std::uint64_t> all(static_cast<std::size_t>(size()), mine);
-  Exchange question{.signature = signature, .label = kQuestion};
-  for (int peer = 0; peer < size(); ++peer) {
-    if (peer == rank()) continue;
-    question.sends.push_back({peer, std::as_bytes(std::span(&mine, 1))});
-    question.receives.push_back(
-        {peer, std::as_writable_bytes(std::span(&all[static_cast<std::size_t>(peer)], 1))});
-  }
+  std::vector<std::span<std::byte>> arriving;
+  for (std::uint64_t& of_rank : all)
+    arriving.push_back(std::as_writable_bytes(std::span(&of_rank, 1)));
+  Exchange question =
+      everybody_to_everybody(rank(), size(), std::as_bytes(std::span(&mine, 1)), arriving);
+  question.signature = signature;
+  question.label = kQuestion;
   inner_.exchange(question);
   sent_ += static_cast<Index>(sizeof mine) * (size() - 1);
   if (std::any_of(all.begin(), all.end(), [mine](std::uint64_t other) { return other != mine; })) {

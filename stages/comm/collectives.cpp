@@ -197,12 +197,9 @@ Pending broadcast(CommStream& stream, std::span<std::byte> data, int root, std::
 }
 
 void barrier(CommStream& stream, std::string owner) {
-  CommStream::Round round;
-  for (const int peer : peers(stream)) {
-    round.exchange.sends.push_back({peer, {}});
-    round.exchange.receives.push_back({peer, {}});
-  }
-  Pending pending = stream.enqueue(over_bytes(Op::barrier, 0, std::move(owner), std::move(round)));
+  Pending pending =
+      stream.enqueue(over_bytes(Op::barrier, 0, std::move(owner),
+                                {everybody_to_everybody(stream.rank(), stream.size(), {})}));
   stream.wait(pending);
 }
 
@@ -210,13 +207,10 @@ std::vector<std::vector<std::byte>> share(CommStream& stream, std::span<const st
                                           std::string owner) {
   std::vector<std::vector<std::byte>> all(size(stream.size()), {mine.begin(), mine.end()});
   if (mine.empty()) return all;
-  CommStream::Round round;
-  for (const int peer : peers(stream)) {
-    round.exchange.sends.push_back({peer, mine});
-    round.exchange.receives.push_back({peer, all[size(peer)]});
-  }
-  Pending pending =
-      stream.enqueue(over_bytes(Op::control, mine.size(), std::move(owner), std::move(round)));
+  const std::vector<std::span<std::byte>> arriving(all.begin(), all.end());
+  Pending pending = stream.enqueue(
+      over_bytes(Op::control, mine.size(), std::move(owner),
+                 {everybody_to_everybody(stream.rank(), stream.size(), mine, arriving)}));
   stream.wait(pending);
   return all;
 }

@@ -11,6 +11,19 @@ PeerFailed::PeerFailed(int failed_rank)
             fmt::format("see the message of rank {}", failed_rank)),
       failed_rank_(failed_rank) {}
 
+Exchange everybody_to_everybody(int rank, int size, std::span<const std::byte> mine,
+                                const std::vector<std::span<std::byte>>& all) {
+  Exchange round;
+  for (int step = 1; step < size; ++step) {
+    // The next rank first, so that not everybody turns to rank 0 at once.
+    const int peer = (rank + step) % size;
+    round.sends.push_back({peer, mine});
+    round.receives.push_back(
+        {peer, all.empty() ? std::span<std::byte>{} : all[static_cast<std::size_t>(peer)]});
+  }
+  return round;
+}
+
 Error collective_mismatch(std::string_view noticed) {
   return Error(Code::collective_mismatch,
                fmt::format("the ranks are not at the same collective: {}", noticed),
@@ -19,13 +32,9 @@ Error collective_mismatch(std::string_view noticed) {
 }
 
 void meet(Communicator& communicator, std::string why) {
-  Exchange round{.signature = {.owner = std::move(why)}};
+  Exchange round = everybody_to_everybody(communicator.rank(), communicator.size(), {});
+  round.signature.owner = std::move(why);
   round.label = fingerprint(round.signature);
-  for (int peer = 0; peer < communicator.size(); ++peer) {
-    if (peer == communicator.rank()) continue;
-    round.sends.push_back({peer, {}});
-    round.receives.push_back({peer, {}});
-  }
   communicator.exchange(round);
 }
 

@@ -78,6 +78,11 @@ class Communicator {
   virtual std::vector<std::string> whereabouts() const = 0;
 };
 
+/// The round in which every rank sends `mine` to all others, and rank r's arrives in all[r] (the
+/// own entry is left alone). An empty `all` expects empty messages.
+Exchange everybody_to_everybody(int rank, int size, std::span<const std::byte> mine,
+                                const std::vector<std::span<std::byte>>& all = {});
+
 /// The error of ranks that are at different collectives; `noticed` says how that showed.
 Error collective_mismatch(std::string_view noticed);
 

@@ -1,31 +1,13 @@
 #include "stages/engine/training.hpp"
 
-#include <fmt/format.h>
-
 #include <cstring>
 
-#include "stages/base/error.hpp"
+#include "stages/comm/agreement.hpp"
 #include "stages/comm/checked_communicator.hpp"
 #include "stages/device/cpu/cpu_device.hpp"
 
 namespace zerolab {
 namespace {
-
-// Ranks that start from different weights would each train a model of their own, and the loss would
-// fall all the same. Initial weights depend on nothing but the seed.
-void check_seeds(CommStream& comm, std::uint64_t seed) {
-  const auto all = share(comm, std::as_bytes(std::span(&seed, 1)), "seed");
-  std::vector<std::uint64_t> seeds(all.size());
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    std::memcpy(&seeds[rank], all[rank].data(), sizeof(seed));
-    if (seeds[rank] == seeds[0]) continue;
-    throw Error(Code::ranks_disagree,
-                fmt::format("rank {} has the seed {}, rank 0 has {}: they would start from "
-                            "different weights",
-                            rank, seeds[rank], seeds[0]),
-                "give every rank the same seed");
-  }
-}
 
 void run_steps(Engine& engine, const Training& training, const Ledger& ledger,
                const CommStream& comm, RankReport& report) {
@@ -60,6 +42,9 @@ std::vector<MemoryUse> memory_of_all_ranks(CommStream& comm, const Ledger& ledge
 }  // namespace
 
 RankReport train(Communicator& communicator, Recorder& recorder, const Training& training) {
+  // Ranks that start from different weights would each train a model of their own, and the loss
+  // would fall all the same. Initial weights depend on nothing but the seed.
+  agree(communicator, {{"seed", training.seed}});
   RankReport report;
   Ledger ledger("device", recorder, training.device_memory);
   {
@@ -67,7 +52,6 @@ RankReport train(Communicator& communicator, Recorder& recorder, const Training&
     CheckedCommunicator checked(communicator);
     Communicator& ranks = training.check_collectives ? checked : communicator;
     CommStream comm(ranks, device, ledger, recorder);
-    check_seeds(comm, training.seed);
     Runtime runtime{device, ledger, recorder, comm, training.settings, training.seed};
     const std::unique_ptr<Model> model = training.build();
     Engine engine(runtime, *model, training.stage(runtime), training.sequence_length);

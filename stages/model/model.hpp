@@ -24,6 +24,22 @@ class Model {
   ParameterSet parameters_;
 };
 
+/// A model that is one module, Root(parameters, arguments...).
+template <typename Root>
+class ModelOf : public Model {
+ public:
+  template <typename... Arguments>
+  explicit ModelOf(Targets targets, const Arguments&... arguments)
+      : targets_(targets), root_(parameters(), arguments...) {}
+
+  Root& root() override { return root_; }
+  Targets targets() const override { return targets_; }
+
+ private:
+  Targets targets_;
+  Root root_;
+};
+
 /// Builds the model; no memory for its parameters is taken, a stage does that.
 std::unique_ptr<Model> build_model(const ModelDescription& description);
 

@@ -54,7 +54,10 @@ Tensor Module::between_hooks(const Visit& visit, Run run) {
   try {
     result = run();
   } catch (...) {
-    context_->hooks.after(visit);
+    try {
+      context_->hooks.after(visit);
+    } catch (...) {  // what ended the run is what has to be told
+    }
     throw;
   }
   context_->hooks.after(visit);
@@ -109,7 +112,7 @@ Parameter& Module::own(Parameter& parameter) {
   return parameter;
 }
 
-const float* Module::weight(Parameter& parameter) const {
+const float* Module::weight(Parameter& parameter) {
   if (parameter.status() != Status::available) {
     const bool declared = std::find(reads_.begin(), reads_.end(), &parameter) != reads_.end();
     throw Error(

@@ -112,7 +112,7 @@ class Module {
   bool keeps() const { return context_->pass == VisitKind::forward; }
 
   /// Read access to a weight. Throws Error (Code::parameter_not_available).
-  const float* weight(Parameter& parameter) const;
+  const float* weight(Parameter& parameter);
 
   /// `write(out)` overwrites numel() elements with this use's gradient. The first use of a
   /// micro-step writes in place, later ones beside it and are then added, in order.
@@ -143,7 +143,7 @@ class Module {
   ModelContext* context_ = nullptr;
   // Weights read in each forward that backward has not undone; every read owes a gradient.
   std::vector<Index> reads_to_undo_;
-  mutable Index weights_read_ = 0;  // in the run that is going on
+  Index weights_read_ = 0;  // in the run that is going on
   Index gradients_given_ = 0;
 };
 

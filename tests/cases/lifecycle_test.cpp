@@ -62,7 +62,7 @@ class Borrower : public Module {
   static Product product(Index m, Index k, Operand a, Operand b) {
     return {.m = m, .n = kWidth, .k = k, .a = a, .b = b, .c = {kWidth}};
   }
-  Tensor sum_of_weights() const {
+  Tensor sum_of_weights() {
     Tensor sum = activation({kWidth, kWidth}, "sum of weights");
     device().copy(sum.floats(), weight(own_), own_.numel());
     device().add(sum.floats(), weight(borrowed_), borrowed_.numel());
@@ -116,16 +116,6 @@ class ShorterEvaluation : public Module {
   Transformer inner_;
 };
 
-class ShorterEvaluationModel : public Model {
- public:
-  ShorterEvaluationModel() : root_(parameters()) {}
-  Module& root() override { return root_; }
-  Targets targets() const override { return Targets::every_position; }
-
- private:
-  ShorterEvaluation root_;
-};
-
 /// What a rank holds between two passes.
 struct Rest {
   std::vector<Status> statuses;
@@ -137,8 +127,8 @@ struct Rest {
 /// Notes what is at rest after every pass and every evaluation.
 class Resting : public StageDecorator {
  public:
-  Resting(std::unique_ptr<Stage> stage, const Ledger& ledger, std::vector<Rest>& rests)
-      : StageDecorator(std::move(stage)), ledger_(ledger), rests_(rests) {}
+  Resting(std::unique_ptr<Stage> stage, Runtime& runtime, std::vector<Rest>& rests)
+      : StageDecorator(std::move(stage), runtime), rests_(rests) {}
 
   void set_up(Model& model) override {
     StageDecorator::set_up(model);
@@ -146,13 +136,12 @@ class Resting : public StageDecorator {
   }
   void end_pass() override {
     StageDecorator::end_pass();
-    Rest rest{{}, ledger_.live()[Category::gather_buffers]};
+    Rest rest{{}, runtime().ledger.live()[Category::gather_buffers]};
     for (const Parameter& parameter : *parameters_) rest.statuses.push_back(parameter.status());
     rests_.push_back(rest);
   }
 
  private:
-  const Ledger& ledger_;
   std::vector<Rest>& rests_;
   ParameterSet* parameters_ = nullptr;
 };
@@ -170,10 +159,10 @@ Evaluated three_and_two_steps(Communicator& communicator, int stage, bool evalua
   CpuDevice device(ledger);
   CommStream comm(communicator, device, ledger, recorder);
   Runtime runtime{device, ledger, recorder, comm, training.settings, training.seed};
-  ShorterEvaluationModel model;
+  ModelOf<ShorterEvaluation> model(Targets::every_position);
   Evaluated result;
   Engine engine(runtime, model,
-                std::make_unique<Resting>(make_stage(runtime), ledger, result.rests),
+                std::make_unique<Resting>(make_stage(runtime), runtime, result.rests),
                 training.sequence_length);
   for (int step = 1; step <= 10; ++step) {
     result.report.steps.push_back(engine.step(training.batches));

@@ -256,10 +256,7 @@ TEST_CASE("B22: stage 3 holds one layer at a time, gathered once in forward and 
     CHECK(memory.category_peak[Category::gather_buffers] == kLayer);
   }
 
-  Training leaking = six_layers(3);
-  leaking.stage = [](Runtime& runtime) -> std::unique_ptr<Stage> {
-    return std::make_unique<Forgetful>(make_stage(runtime));
-  };
+  const Training leaking = decorated<Forgetful>(six_layers(3));
   const auto error = thrown_by([&] { run(4, leaking); });
   REQUIRE(error);
   CHECK(error->code() == Code::left_gathered);

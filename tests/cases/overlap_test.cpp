@@ -23,11 +23,12 @@ bool is_slow(int rank) { return rank % 2 == 1; }
 /// Pauses before a gradient is handed over.
 class SlowComputation : public StageDecorator {
  public:
-  SlowComputation(std::unique_ptr<Stage> stage, int rank)
-      : StageDecorator(std::move(stage)), pauses_(100 + static_cast<std::uint64_t>(rank)) {}
+  SlowComputation(std::unique_ptr<Stage> stage, Runtime& runtime)
+      : StageDecorator(std::move(stage), runtime),
+        pauses_(100 + static_cast<std::uint64_t>(runtime.rank())) {}
 
   void gradient_ready(Parameter& parameter, MicroStep micro_step) override {
-    pauses_.take();
+    if (is_slow(runtime().rank())) pauses_.take();
     StageDecorator::gradient_ready(parameter, micro_step);
   }
 
@@ -41,12 +42,7 @@ std::vector<std::string> bits_of(int stage, bool overlap, Slow slow, Index steps
   training.steps = steps;
   training.settings.zero.overlap_comm = overlap;
   training.settings.zero.reduce_bucket_size = training.build()->parameters().numel() / 2;
-  if (slow == Slow::computation) {
-    training.stage = [make = training.stage](Runtime& runtime) -> std::unique_ptr<Stage> {
-      if (!is_slow(runtime.rank())) return make(runtime);
-      return std::make_unique<SlowComputation>(make(runtime), runtime.rank());
-    };
-  }
+  if (slow == Slow::computation) training = decorated<SlowComputation>(training);
   const auto reports = run_ranks(4, [&](Communicator& inner) {
     DelayingCommunicator delayed(inner);
     const bool delays = slow == Slow::communication && is_slow(inner.rank());

@@ -66,7 +66,7 @@ std::vector<Index> padding_after_last_slice(int stage, int rank) {
 class PaddingWatch : public StageDecorator {
  public:
   PaddingWatch(std::unique_ptr<Stage> stage, Runtime& runtime, int& dirty)
-      : StageDecorator(std::move(stage)),
+      : StageDecorator(std::move(stage), runtime),
         padding_(padding_after_last_slice(runtime.settings.zero.stage, runtime.rank())),
         dirty_(dirty) {}
 
@@ -85,13 +85,6 @@ class PaddingWatch : public StageDecorator {
   int& dirty_;
 };
 
-Training with_padding_watch(Training training, int& dirty) {
-  training.stage = [make = training.stage, &dirty](Runtime& runtime) -> std::unique_ptr<Stage> {
-    return std::make_unique<PaddingWatch>(make(runtime), runtime, dirty);
-  };
-  return training;
-}
-
 // --- B89 -----------------------------------------------------------------------------------------
 
 /// A layer 256 -> 1, whose bias is the third parameter and has one element.
@@ -108,8 +101,8 @@ Training with_scalar_bias(int stage) {
 /// Counts the elements of one parameter that this rank owns.
 class OwnershipWatch : public StageDecorator {
  public:
-  OwnershipWatch(std::unique_ptr<Stage> stage, Index parameter, Index& owned)
-      : StageDecorator(std::move(stage)), parameter_(parameter), owned_(owned) {}
+  OwnershipWatch(std::unique_ptr<Stage> stage, Runtime& runtime, Index parameter, Index& owned)
+      : StageDecorator(std::move(stage), runtime), parameter_(parameter), owned_(owned) {}
 
   void set_up(Model& model) override {
     StageDecorator::set_up(model);
@@ -127,11 +120,8 @@ class OwnershipWatch : public StageDecorator {
 std::vector<Index> owned_elements(int ranks, const Training& training, Index parameter) {
   return run_ranks(ranks, [&](Communicator& communicator) {
     Index owned = 0;
-    Training watched = training;
+    Training watched = decorated<OwnershipWatch>(training, parameter, std::ref(owned));
     watched.steps = 0;
-    watched.stage = [&](Runtime& runtime) -> std::unique_ptr<Stage> {
-      return std::make_unique<OwnershipWatch>(training.stage(runtime), parameter, owned);
-    };
     Recorder recorder(communicator.rank());
     train(communicator, recorder, watched);
     return owned;
@@ -175,7 +165,7 @@ TEST_CASE("B36: padding is zero in every state after every step and leaks into n
     const auto reports = run_ranks(4, [&](Communicator& communicator) {
       Recorder recorder(communicator.rank());
       int& mine = dirty[static_cast<std::size_t>(communicator.rank())];
-      return train(communicator, recorder, with_padding_watch(training, mine));
+      return train(communicator, recorder, decorated<PaddingWatch>(training, std::ref(mine)));
     });
     CHECK(dirty == std::array<int, 4>{});
     CHECK(history.gradient == mean);

@@ -130,8 +130,8 @@ using Seen = std::map<std::string, std::vector<float>>;
 /// Looks at the table that embedding and head share, each time one of them is about to run.
 class TableReader : public StageDecorator {
  public:
-  TableReader(std::unique_ptr<Stage> stage, Seen& seen)
-      : StageDecorator(std::move(stage)), seen_(seen) {}
+  TableReader(std::unique_ptr<Stage> stage, Runtime& runtime, Seen& seen)
+      : StageDecorator(std::move(stage), runtime), seen_(seen) {}
 
   void fetch(const Visit& visit) override {
     StageDecorator::fetch(visit);
@@ -145,13 +145,10 @@ class TableReader : public StageDecorator {
   Seen& seen_;
 };
 
-Seen tables_of(Communicator& communicator, Training training) {
+Seen tables_of(Communicator& communicator, const Training& training) {
   Seen seen;
-  training.stage = [make = training.stage, &seen](Runtime& runtime) -> std::unique_ptr<Stage> {
-    return std::make_unique<TableReader>(make(runtime), seen);
-  };
   Recorder recorder(communicator.rank());
-  train(communicator, recorder, training);
+  train(communicator, recorder, decorated<TableReader>(training, std::ref(seen)));
   return seen;
 }
 

@@ -18,8 +18,8 @@ using Replicas = std::vector<std::vector<float>>;
 /// Copies every parameter that is whole on this rank.
 class ReplicaWatch : public StageDecorator {
  public:
-  ReplicaWatch(std::unique_ptr<Stage> stage, Replicas& replicas)
-      : StageDecorator(std::move(stage)), replicas_(replicas) {}
+  ReplicaWatch(std::unique_ptr<Stage> stage, Runtime& runtime, Replicas& replicas)
+      : StageDecorator(std::move(stage), runtime), replicas_(replicas) {}
 
   void set_up(Model& model) override {
     StageDecorator::set_up(model);
@@ -45,13 +45,10 @@ class ReplicaWatch : public StageDecorator {
   ParameterSet* parameters_ = nullptr;
 };
 
-Replicas replicas_of(Communicator& communicator, Training training) {
+Replicas replicas_of(Communicator& communicator, const Training& training) {
   Replicas replicas;
-  training.stage = [make = training.stage, &replicas](Runtime& runtime) -> std::unique_ptr<Stage> {
-    return std::make_unique<ReplicaWatch>(make(runtime), replicas);
-  };
   Recorder recorder(communicator.rank());
-  train(communicator, recorder, training);
+  train(communicator, recorder, decorated<ReplicaWatch>(training, std::ref(replicas)));
   return replicas;
 }
 
@@ -76,7 +73,7 @@ TEST_CASE("B49: ranks with different seeds are refused before the first step", "
     REQUIRE(error);
     INFO(error->what());
     CHECK(error->code() == Code::ranks_disagree);
-    CHECK(contains(error->what(), "rank 1 has the seed 101, rank 0 has 100"));
+    CHECK(contains(error->what(), "seed: 100 on rank 0, 101 on rank 1"));
     CHECK(stepped == std::array<bool, 4>{});
   }
 }

@@ -7,11 +7,11 @@
 #include <map>
 #include <new>
 
-#include "lab/agreement.hpp"
 #include "lab/compare_result.hpp"
 #include "lab/deliberate_mistakes.hpp"
 #include "lab/options.hpp"
 #include "lab/run_folder.hpp"
+#include "stages/comm/agreement.hpp"
 #include "stages/comm/checked_communicator.hpp"
 #include "stages/comm/job.hpp"
 #include "stages/engine/byte_data.hpp"
@@ -119,13 +119,7 @@ class NeverReleases : public StageDecorator {
   void release(const Visit& /*visit*/) override {}
 };
 
-void keep_gathered() {
-  Training training = training_of(tiny_mlp(), 3);
-  training.stage = [](Runtime& runtime) {
-    return std::make_unique<NeverReleases>(make_stage(runtime));
-  };
-  run(2, training);
-}
+void keep_gathered() { run(2, decorated<NeverReleases>(training_of(tiny_mlp(), 3))); }
 
 void gradient_too_many() {
   LayerHarness harness;

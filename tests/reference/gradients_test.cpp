@@ -21,9 +21,9 @@ constexpr double kAllowed = 64 * kRounding;
 /// Starts from the weights of a file and keeps the gradients. One rank, stage 0.
 class FromFile : public StageDecorator {
  public:
-  FromFile(std::unique_ptr<Stage> stage, const nlohmann::json& reference,
+  FromFile(std::unique_ptr<Stage> stage, Runtime& runtime, const nlohmann::json& reference,
            std::vector<std::vector<float>>& gradients)
-      : StageDecorator(std::move(stage)), reference_(reference), gradients_(gradients) {}
+      : StageDecorator(std::move(stage), runtime), reference_(reference), gradients_(gradients) {}
 
   void set_up(Model& model) override {
     StageDecorator::set_up(model);
@@ -60,11 +60,7 @@ Training one_step(const nlohmann::json& reference, std::vector<std::vector<float
       }
     }
   };
-  training.stage = [make = training.stage, &reference,
-                    &gradients](Runtime& runtime) -> std::unique_ptr<Stage> {
-    return std::make_unique<FromFile>(make(runtime), reference, gradients);
-  };
-  return training;
+  return decorated<FromFile>(training, std::cref(reference), std::ref(gradients));
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "stages/stages.hpp"
 #include "tests/support/sandwich.hpp"
 #include "tests/support/stage_decorator.hpp"
 
@@ -47,22 +46,21 @@ class FatefulModule : public Module {
 
 class FatefulStage : public StageDecorator {
  public:
-  FatefulStage(Runtime& runtime, Fate fate)
-      : StageDecorator(make_stage(runtime)), runtime_(runtime), fate_(std::move(fate)) {}
+  FatefulStage(std::unique_ptr<Stage> stage, Runtime& runtime, Fate fate)
+      : StageDecorator(std::move(stage), runtime), fate_(std::move(fate)) {}
 
   void set_up(Model& model) override {
     StageDecorator::set_up(model);
-    fate_.at(Occasion::set_up, runtime_.recorder, runtime_.ledger);
+    fate_.at(Occasion::set_up, runtime().recorder, runtime().ledger);
   }
   std::vector<OwnedSlice> owned() override {
-    if (runtime_.recorder.phase() == Phase::step) {
-      fate_.at(Occasion::step, runtime_.recorder, runtime_.ledger);
+    if (runtime().recorder.phase() == Phase::step) {
+      fate_.at(Occasion::step, runtime().recorder, runtime().ledger);
     }
     return StageDecorator::owned();
   }
 
  private:
-  Runtime& runtime_;
   Fate fate_;
 };
 
@@ -87,12 +85,9 @@ Training training_with_accident(Occasion occasion, int rank, const Accident& acc
   Training training = training_of_sandwich(
       [=](ParameterSet& parameters) { return std::make_unique<FatefulModule>(parameters, fate); },
       stage);
-  training.stage = [fate](Runtime& runtime) {
-    return std::make_unique<FatefulStage>(runtime, fate);
-  };
   training.settings.zero.overlap_comm = true;
   training.settings.zero.reduce_bucket_size = 1;
-  return training;
+  return decorated<FatefulStage>(training, fate);
 }
 
 }  // namespace zerolab::test

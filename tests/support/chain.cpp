@@ -6,14 +6,10 @@
 namespace zerolab::test {
 namespace {
 
-class ChainModel : public Model {
+/// A chain as a whole model.
+class Root : public ChainModule {
  public:
-  explicit ChainModel(const Chain& chain) : root_("chain", chain(parameters())) {}
-  Module& root() override { return root_; }
-  Targets targets() const override { return Targets::every_position; }
-
- private:
-  ChainModule root_;
+  Root(ParameterSet& parameters, const Chain& chain) : ChainModule("chain", chain(parameters)) {}
 };
 
 }  // namespace
@@ -40,7 +36,9 @@ Tensor ChainModule::do_backward(const Tensor& output_gradient) {
 
 Training training_of_chain(const Chain& chain, Index vocabulary, int stage) {
   Training training = training_of_odd_sizes(stage);
-  training.build = [chain] { return std::make_unique<ChainModel>(chain); };
+  training.build = [chain] {
+    return std::make_unique<ModelOf<Root>>(Targets::every_position, chain);
+  };
   training.batches = patterned_batches(vocabulary);
   return training;
 }

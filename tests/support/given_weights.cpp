@@ -10,8 +10,8 @@ namespace {
 
 class Given : public StageDecorator {
  public:
-  Given(std::unique_ptr<Stage> stage, Values values)
-      : StageDecorator(std::move(stage)), values_(std::move(values)) {}
+  Given(std::unique_ptr<Stage> stage, Runtime& runtime, Values values)
+      : StageDecorator(std::move(stage), runtime), values_(std::move(values)) {}
 
   void set_up(Model& model) override {
     StageDecorator::set_up(model);
@@ -32,10 +32,7 @@ class Given : public StageDecorator {
 }  // namespace
 
 Training with_weights(Training training, const Values& values) {
-  training.stage = [make = training.stage, values](Runtime& runtime) -> std::unique_ptr<Stage> {
-    return std::make_unique<Given>(make(runtime), values);
-  };
-  return training;
+  return decorated<Given>(std::move(training), values);
 }
 
 }  // namespace zerolab::test

@@ -32,21 +32,13 @@ class Sandwich : public Module {
   Linear head_;
 };
 
-class SandwichModel : public Model {
- public:
-  explicit SandwichModel(const Filling& filling) : root_(parameters(), filling) {}
-  Module& root() override { return root_; }
-  Targets targets() const override { return Targets::every_position; }
-
- private:
-  Sandwich root_;
-};
-
 }  // namespace
 
 Training training_of_sandwich(const Filling& filling, int stage) {
   Training training = training_of_odd_sizes(stage);
-  training.build = [filling] { return std::make_unique<SandwichModel>(filling); };
+  training.build = [filling] {
+    return std::make_unique<ModelOf<Sandwich>>(Targets::every_position, filling);
+  };
   return training;
 }
 

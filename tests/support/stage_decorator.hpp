@@ -4,14 +4,15 @@
 #include <utility>
 #include <vector>
 
-#include "stages/engine/stage.hpp"
+#include "stages/engine/training.hpp"
 
 namespace zerolab::test {
 
 /// A stage that is another one; a test overrides what it wants to see or to change.
 class StageDecorator : public Stage {
  public:
-  explicit StageDecorator(std::unique_ptr<Stage> inner) : inner_(std::move(inner)) {}
+  StageDecorator(std::unique_ptr<Stage> inner, Runtime& runtime)
+      : inner_(std::move(inner)), runtime_(runtime) {}
 
   void set_up(Model& model) override { inner_->set_up(model); }
   void fetch(const Visit& visit) override { inner_->fetch(visit); }
@@ -28,8 +29,23 @@ class StageDecorator : public Stage {
   void publish() override { inner_->publish(); }
   void end_pass() override { inner_->end_pass(); }
 
+ protected:
+  Runtime& runtime() { return runtime_; }
+
  private:
   std::unique_ptr<Stage> inner_;
+  Runtime& runtime_;
 };
+
+/// The same training, whose stage is Decorator(the stage, runtime, arguments...) on every rank;
+/// std::ref for what is not to be copied.
+template <typename Decorator, typename... Arguments>
+Training decorated(Training training, Arguments... arguments) {
+  training.stage = [make = training.stage,
+                    arguments...](Runtime& runtime) -> std::unique_ptr<Stage> {
+    return std::make_unique<Decorator>(make(runtime), runtime, arguments...);
+  };
+  return training;
+}
 
 }  // namespace zerolab::test

@@ -71,16 +71,6 @@ class OddSizes : public Module {
   Linear head_;
 };
 
-class OddSizesModel : public Model {
- public:
-  OddSizesModel() : root_(parameters()) {}
-  Module& root() override { return root_; }
-  Targets targets() const override { return Targets::every_position; }
-
- private:
-  OddSizes root_;
-};
-
 Training ten_steps(int stage, Index vocabulary) {
   Training training;
   training.settings.micro_batch = 3;
@@ -121,7 +111,9 @@ ModelDescription tiny_mlp() {
   return model;
 }
 
-std::unique_ptr<Model> odd_sizes_model() { return std::make_unique<OddSizesModel>(); }
+std::unique_ptr<Model> odd_sizes_model() {
+  return std::make_unique<ModelOf<OddSizes>>(Targets::every_position);
+}
 
 BatchSource patterned_batches(Index vocabulary) {
   return [vocabulary](Index step, Index position, Index count, Index length, std::int32_t* tokens,

@@ -14,8 +14,8 @@ namespace {
 /// Ranks write disjoint elements; where all own everything, rank 0 writes.
 class Watched : public StageDecorator {
  public:
-  Watched(std::unique_ptr<Stage> stage, int rank, WeightHistory& history)
-      : StageDecorator(std::move(stage)), rank_(rank), history_(history) {}
+  Watched(std::unique_ptr<Stage> stage, Runtime& runtime, WeightHistory& history)
+      : StageDecorator(std::move(stage), runtime), history_(history) {}
 
   void set_up(Model& model) override {
     StageDecorator::set_up(model);
@@ -29,14 +29,13 @@ class Watched : public StageDecorator {
 
  private:
   void copy_to(Weights& weights, float* OwnedSlice::*of) {
-    if (replicated() && rank_ != 0) return;
+    if (replicated() && runtime().rank() != 0) return;
     for (const OwnedSlice& slice : owned()) {
       std::vector<float>& values = weights[static_cast<std::size_t>(slice.parameter->id())];
       std::copy_n(slice.*of, slice.range.size(), values.begin() + slice.range.begin);
     }
   }
 
-  int rank_;
   WeightHistory& history_;
 };
 
@@ -48,10 +47,7 @@ Training with_history(Training training, WeightHistory& history) {
     unknown.emplace_back(static_cast<std::size_t>(size), std::numeric_limits<float>::quiet_NaN());
   }
   history = {unknown, unknown, unknown};
-  training.stage = [make = training.stage, &history](Runtime& runtime) -> std::unique_ptr<Stage> {
-    return std::make_unique<Watched>(make(runtime), runtime.rank(), history);
-  };
-  return training;
+  return decorated<Watched>(std::move(training), std::ref(history));
 }
 
 double largest_difference(const Weights& got, const Weights& want) {

@@ -53,15 +53,6 @@ class Network : public Module {
   Linear head_;
 };
 
-class OwnModel : public Model {
- public:
-  Module& root() override { return root_; }
-  Targets targets() const override { return Targets::every_position; }
-
- private:
-  Network root_{parameters()};
-};
-
 /// Sequences that count up, each from a start of its own. What a batch holds may depend on step and
 /// position only: then every rank gets different data, and every stage the same.
 void counting(Index step, Index position, Index count, Index length, std::int32_t* tokens,
@@ -75,7 +66,7 @@ void counting(Index step, Index position, Index count, Index length, std::int32_
 
 Training ten_steps(std::function<std::unique_ptr<Stage>(Runtime&)> stage) {
   Training training;
-  training.build = [] { return std::make_unique<OwnModel>(); };
+  training.build = [] { return std::make_unique<ModelOf<Network>>(Targets::every_position); };
   training.stage = std::move(stage);
   training.sequence_length = 5;
   training.settings.micro_batch = 2;

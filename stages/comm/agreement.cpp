@@ -1,4 +1,4 @@
-#include "lab/agreement.hpp"
+#include "stages/comm/agreement.hpp"
 
 #include <fmt/format.h>
 
@@ -16,13 +16,11 @@ using Json = nlohmann::ordered_json;
 std::vector<std::string> texts_of_all(Communicator& communicator, const std::string& mine) {
   const auto ranks = static_cast<std::size_t>(communicator.size());
   const auto swap = [&](const auto& of_mine, auto& of_all) {
-    Exchange round{.signature = {.op = Op::control, .owner = "what the ranks were started with"}};
-    for (int peer = 0; peer < communicator.size(); ++peer) {
-      if (peer == communicator.rank()) continue;
-      round.sends.push_back({peer, std::as_bytes(std::span(of_mine))});
-      round.receives.push_back(
-          {peer, std::as_writable_bytes(std::span(of_all[static_cast<std::size_t>(peer)]))});
-    }
+    std::vector<std::span<std::byte>> arriving;
+    for (auto& of_rank : of_all) arriving.push_back(std::as_writable_bytes(std::span(of_rank)));
+    Exchange round = everybody_to_everybody(communicator.rank(), communicator.size(),
+                                            std::as_bytes(std::span(of_mine)), arriving);
+    round.signature = {.op = Op::control, .owner = "what the ranks were started with"};
     communicator.exchange(round);
   };
   const std::vector<std::size_t> length{mine.size()};

@@ -1,4 +1,4 @@
-#include "lab/agreement.hpp"
+#include "stages/comm/agreement.hpp"
 
 #include <optional>
 
