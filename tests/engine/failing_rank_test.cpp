@@ -6,6 +6,7 @@
 #include "tests/support/accident.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/run_ranks.hpp"
+#include "tests/support/stage_decorator.hpp"
 #include "tests/support/trainings.hpp"
 
 using namespace zerolab;
@@ -38,7 +39,25 @@ std::vector<Index> left_over(const Training& training) {
   throw std::logic_error("nobody failed");
 }
 
+/// Cannot even let go what the failing module had.
+class Clumsy : public StageDecorator {
+ public:
+  using StageDecorator::StageDecorator;
+  void release(const Visit& visit) override {
+    if (visit.module.name() == "fateful" && runtime().recorder.step() == kFatefulStep) {
+      throw std::logic_error("dropped it");
+    }
+    StageDecorator::release(visit);
+  }
+};
+
 }  // namespace
+
+TEST_CASE("what fails while a failure is handled does not hide it") {
+  const Training training = training_with_accident(
+      Occasion::forward, 0, [](Ledger&) { throw Misfortune("out of luck"); }, 3);
+  CHECK_THROWS_AS(run(1, decorated<Clumsy>(training)), Misfortune);
+}
 
 TEST_CASE("an exception on one rank ends all ranks, and nothing stays allocated") {
   for (const int stage : {0, 1, 2, 3}) {
