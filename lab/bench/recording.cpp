@@ -2,10 +2,10 @@
 
 #include <fstream>
 
-#include "lab/bench/scratch.hpp"
 #include "lab/bench/topics.hpp"
 #include "lab/bench/trainer.hpp"
 #include "lab/table.hpp"
+#include "lab/temporary_folder.hpp"
 
 namespace zerolab::bench {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 constexpr Target kTarget{Target::Kind::at_most, 0.02};
 
 Figure measure(Worlds& worlds, const std::string& model, int stage, int steps, Effort effort) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const auto file = folder.path() / fmt::format("rank{}.events.jsonl", worlds.rank);
   const Training training = training_of(model, worlds.size, stage);
   Communicator& everybody = *worlds.first.at(worlds.size);

@@ -2,8 +2,8 @@
 
 #include <cstdlib>
 
-#include "lab/bench/scratch.hpp"
 #include "lab/bench/topics.hpp"
+#include "lab/temporary_folder.hpp"
 
 namespace zerolab::bench {
 namespace {
@@ -30,7 +30,7 @@ Work command(const std::string& line) {
 }  // namespace
 
 std::vector<Figure> start_up(Effort effort) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const std::string train =
       fmt::format("train --model mlp-small --steps 1 --out {}/run", folder.path().string());
   const auto seconds =

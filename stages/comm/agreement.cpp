@@ -17,6 +17,7 @@ std::vector<std::string> texts_of_all(Communicator& communicator, const std::str
   const auto ranks = static_cast<std::size_t>(communicator.size());
   const auto swap = [&](const auto& of_mine, auto& of_all) {
     std::vector<std::span<std::byte>> arriving;
+    arriving.reserve(ranks);
     for (auto& of_rank : of_all) arriving.push_back(std::as_writable_bytes(std::span(of_rank)));
     Exchange round = everybody_to_everybody(communicator.rank(), communicator.size(),
                                             std::as_bytes(std::span(of_mine)), arriving);

@@ -19,6 +19,7 @@ void CheckedCommunicator::compare(const Signature& signature) {
   const std::uint64_t mine = fingerprint(signature);
   std::vector<std::uint64_t> all(static_cast<std::size_t>(size()), mine);
   std::vector<std::span<std::byte>> arriving;
+  arriving.reserve(all.size());
   for (std::uint64_t& of_rank : all)
     arriving.push_back(std::as_writable_bytes(std::span(&of_rank, 1)));
   Exchange question =

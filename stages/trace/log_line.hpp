@@ -4,10 +4,10 @@
 
 #include <array>
 #include <concepts>
+#include <string>
 #include <string_view>
 
 #include "stages/base/types.hpp"
-#include "stages/trace/log_text.hpp"
 
 namespace zerolab {
 
@@ -42,7 +42,7 @@ class FieldName {
 /// thousand events, so this appends instead of interpreting format strings: half of the time.
 class LogLine {
  public:
-  explicit LogLine(LogText& out) : out_(out) {}
+  explicit LogLine(std::string& out) : out_(out) {}
 
   LogLine& field(const FieldName& key, std::string_view text) {
     begin(key);
@@ -83,7 +83,7 @@ class LogLine {
   void append(std::string_view text) { out_.append(text); }
   void append_quoted(std::string_view text);
 
-  LogText& out_;
+  std::string& out_;
   bool first_ = true;
 };
 

@@ -122,7 +122,7 @@ void Recorder::start_clock() {
   epoch_ = now;
   started_ = true;
   // The lines so far have the times of a clock that began earlier.
-  std::istringstream lines{std::string(buffer_.view())};
+  std::istringstream lines{buffer_};
   buffer_.clear();
   for (std::string line; std::getline(lines, line);) {
     nlohmann::ordered_json json = nlohmann::ordered_json::parse(line);
@@ -161,7 +161,7 @@ void Recorder::write(Clock::time_point at, const Event& event) {
 void Recorder::flush() {
   if (lines_ == nullptr) return;
   if (!started_) start_clock();  // a failure during set-up: its events must not be lost
-  lines_->write(buffer_.view().data(), static_cast<std::streamsize>(buffer_.size()));
+  lines_->write(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
   lines_->flush();
   buffer_.clear();
 }

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "stages/trace/events.hpp"
-#include "stages/trace/log_text.hpp"
 
 namespace zerolab {
 
@@ -75,7 +74,7 @@ class Recorder {
   Phase phase_ = Phase::set_up;
   std::string place_;                      // step, micro-step and phase as they stand in a line
   std::vector<std::string_view> modules_;  // those that run, the innermost last
-  LogText buffer_;
+  std::string buffer_;
 };
 
 }  // namespace zerolab

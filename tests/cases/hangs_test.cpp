@@ -2,10 +2,10 @@
 
 #include <thread>
 
-#include "stages/comm/job.hpp"
 #include "stages/stages.hpp"
 #include "tests/support/accident.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/run_job.hpp"
 #include "tests/support/sandwich.hpp"
 #include "tests/support/sum_device.hpp"
 #include "tests/support/thrown.hpp"
@@ -45,27 +45,14 @@ class Experts : public Module {
   Linear first_, second_;
 };
 
-struct Ended {
-  int status = 0;
-  std::string message;
-};
+constexpr std::chrono::milliseconds kPatience{500};
 
-Ended run_job(int ranks, const std::function<void(Communicator&)>& body) {
-  Ended ended;
-  const auto program = [&](int) {
-    return RankProgram{.body = body, .report = [&](const Communicator&, const Error& error) {
-                         ended.message += error.what();
-                       }};
-  };
-  ended.status = run_threads(ranks, program, {.timeout = std::chrono::milliseconds(500)});
-  return ended;
-}
-
-Ended train_job(int ranks, const std::function<Training(int rank)>& training) {
-  return run_job(ranks, [&](Communicator& communicator) {
+JobEnd train_job(int ranks, const std::function<Training(int rank)>& training) {
+  const auto body = [&](Communicator& communicator) {
     Recorder recorder(communicator.rank());
     train(communicator, recorder, training(communicator.rank()));
-  });
+  };
+  return run_job(ranks, body, {.timeout = kPatience});
 }
 
 }  // namespace
@@ -81,7 +68,7 @@ TEST_CASE("B51: ranks that pick different experts are told so, by rank, weight a
           stage);
       training.settings.zero.reduce_bucket_size = 1;
       training.check_collectives = check;
-      const Ended ended = train_job(2, [&](int) { return training; });
+      const JobEnd ended = train_job(2, [&](int) { return training; });
       INFO(ended.message);
       CHECK(ended.status == 7);
       // Unchecked, their messages may pass each other by: then the watchdog ends it.
@@ -105,7 +92,7 @@ TEST_CASE("B53: a rank with more steps than the others is named, and who has lef
           "[cases]") {
   for (const int stage : {0, 1, 2, 3}) {
     INFO("stage " << stage);
-    const Ended ended = train_job(4, [stage](int rank) {
+    const JobEnd ended = train_job(4, [stage](int rank) {
       Training training = training_of_odd_sizes(stage);
       training.steps = rank == 2 ? 8 : 4;
       return training;
@@ -126,7 +113,7 @@ TEST_CASE("B55: other sizes, operations and a silent swap of equal gathers are a
     bool gather;
   };
   const auto run_calls = [](const std::vector<Call>& rank0, const std::vector<Call>& rank1) {
-    return run_job(2, [&](Communicator& communicator) {
+    const auto body = [&](Communicator& communicator) {
       Recorder recorder(communicator.rank());
       Ledger ledger("device", recorder);
       SumDevice device;
@@ -138,10 +125,11 @@ TEST_CASE("B55: other sizes, operations and a silent swap of equal gathers are a
                                       : all_reduce(stream, {run}, 1, call.owner);
         stream.wait(pending);
       }
-    });
+    };
+    return run_job(2, body, {.timeout = kPatience});
   };
   const Call one{"one.weight", 64, true}, two{"two.weight", 64, true};
-  for (const Ended& ended :
+  for (const JobEnd& ended :
        {run_calls({one, two}, {two, one}), run_calls({one}, {{"one.weight", 32, true}}),
         run_calls({one}, {{"one.weight", 64, false}})}) {
     INFO(ended.message);
@@ -158,7 +146,7 @@ TEST_CASE("B58: when one rank dies the run ends at once with that rank's error",
     const auto start = std::chrono::steady_clock::now();
     Training training = training_with_accident(
         occasion, 2, [](Ledger&) { throw std::runtime_error("rank 2 has had enough"); }, 3);
-    const Ended ended = train_job(4, [&](int) { return training; });
+    const JobEnd ended = train_job(4, [&](int) { return training; });
     CHECK(ended.status == 1);
     CHECK(ended.message == "ZL101: rank 2 has had enough");
     CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(2));

@@ -5,21 +5,19 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <map>
 #include <thread>
+
+#include "stages/base/read_file.hpp"
 
 namespace zerolab::test {
 namespace {
 
 constexpr std::chrono::seconds kPatience{30};
 
-std::string text_of(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
+// A process may have ended meanwhile: then its files are empty.
+std::string text_of(const std::filesystem::path& file) { return read_file(file).value_or(""); }
 
 bool comes_true(const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;

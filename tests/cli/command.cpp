@@ -5,19 +5,10 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
-#include <stdexcept>
+
+#include "stages/base/read_file.hpp"
 
 namespace zerolab::test {
-namespace {
-
-std::string read_text(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-}  // namespace
-
 int Outcome::count(const std::string& text) const {
   const std::string streams = all();
   int found = 0;
@@ -32,8 +23,8 @@ Outcome run_command(const std::string& line) {
   const std::string whole = fmt::format("timeout -k 5 180 {} >{} 2>{} </dev/null", line,
                                         scratch.arg("out"), scratch.arg("err"));
   const int status = std::system(whole.c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_text(scratch.path("out")),
-          read_text(scratch.path("err"))};
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(scratch.path("out")).value_or(""),
+          read_file(scratch.path("err")).value_or("")};
 }
 
 Outcome run_zerolab(const std::string& arguments) {
@@ -46,7 +37,7 @@ Outcome mpirun_zerolab(int ranks, const std::string& arguments) {
 }
 
 nlohmann::json read_json(const std::filesystem::path& file) {
-  return nlohmann::json::parse(read_text(file));
+  return nlohmann::json::parse(read_file(file).value_or(""));
 }
 
 std::vector<nlohmann::json> read_json_lines(const std::filesystem::path& file) {
@@ -54,21 +45,6 @@ std::vector<nlohmann::json> read_json_lines(const std::filesystem::path& file) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) lines.push_back(nlohmann::json::parse(line));
   return lines;
-}
-
-Scratch::Scratch() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "zerolab-test-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
-  folder_ = pattern;
-}
-
-Scratch::~Scratch() {
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
-}
-
-void Scratch::write(const std::string& name, const std::string& text) const {
-  std::ofstream(path(name)) << text;
 }
 
 }  // namespace zerolab::test

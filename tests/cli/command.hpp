@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "lab/temporary_folder.hpp"
+
 namespace zerolab::test {
 
 /// What a command did. A command that hangs is killed after three minutes, with status 124.
@@ -32,18 +34,13 @@ std::vector<nlohmann::json> read_json_lines(const std::filesystem::path& file);
 /// A folder that goes when the test ends.
 class Scratch {
  public:
-  Scratch();
-  ~Scratch();
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-
-  std::filesystem::path path(const std::string& name) const { return folder_ / name; }
+  std::filesystem::path path(const std::string& name) const { return folder_.path() / name; }
   /// Quoted for a command line.
   std::string arg(const std::string& name) const { return "'" + path(name).string() + "'"; }
-  void write(const std::string& name, const std::string& text) const;
+  void write(const std::string& name, const std::string& text) const { folder_.write(name, text); }
 
  private:
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
 };
 
 }  // namespace zerolab::test

@@ -1,9 +1,9 @@
 #include "stages/comm/checked_communicator.hpp"
 
 #include "stages/comm/collectives.hpp"
-#include "stages/comm/job.hpp"
 #include "tests/comm/conformance.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/run_job.hpp"
 #include "tests/support/run_ranks.hpp"
 #include "tests/support/sum_device.hpp"
 #include "tests/support/thrown.hpp"
@@ -33,28 +33,20 @@ struct Bench {
   CommStream stream;
 };
 
-/// What the job of 4 ranks ends with: its message; nothing if it ends well. Each rank starts with
-/// its number in all of `values`, which come back.
-struct Ended {
-  int status = 0;
-  std::string message;
+/// How the job of 4 ranks ends. Each rank starts with its number in all of `values`, which come
+/// back.
+struct Ended : test::JobEnd {
   std::vector<Values> values = std::vector<Values>(4);
 };
 Ended run(bool check, const std::function<void(Bench&, Values&)>& body) {
   Ended ended;
-  const auto program = [&](int) {
-    return RankProgram{
-        .body =
-            [&](Communicator& communicator) {
-              Values& values = ended.values[static_cast<std::size_t>(communicator.rank())];
-              values.assign(64, static_cast<float>(communicator.rank()));
-              CheckedCommunicator checked(communicator);
-              Bench bench(check ? static_cast<Communicator&>(checked) : communicator);
-              body(bench, values);
-            },
-        .report = [&](const Communicator&, const Error& e) { ended.message += e.what(); }};
-  };
-  ended.status = run_threads(4, program);
+  static_cast<test::JobEnd&>(ended) = test::run_job(4, [&](Communicator& communicator) {
+    Values& values = ended.values[static_cast<std::size_t>(communicator.rank())];
+    values.assign(64, static_cast<float>(communicator.rank()));
+    CheckedCommunicator checked(communicator);
+    Bench bench(check ? static_cast<Communicator&>(checked) : communicator);
+    body(bench, values);
+  });
   return ended;
 }
 

@@ -1,60 +1,46 @@
 #include "stages/comm/patience.hpp"
 
-#include <algorithm>
+#include <atomic>
 #include <thread>
 
-#include "stages/comm/job.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/run_job.hpp"
 #include "tests/support/thrown.hpp"
 
-namespace zerolab {
+namespace zerolab::test {
 namespace {
 
 using std::chrono::milliseconds;
 
-struct Ran {
-  int status = 0;
-  std::string message;
-};
-
-Ran run(int ranks, const std::function<void(Communicator&)>& body, const Patience& patience) {
-  Ran ran;
-  const auto program = [&](int) {
-    return RankProgram{.body = body, .report = [&](const Communicator&, const Error& error) {
-                         ran.message += error.what();
-                       }};
+/// Three ranks have breakfast together. Rank 2 comes to dinner when the others have given up, and
+/// rank 1 goes to a meal of its own.
+JobEnd meals(const std::string& meal_of_rank_1) {
+  const auto body = [&](Communicator& communicator) {
+    meet(communicator, "breakfast");
+    if (communicator.rank() == 2) std::this_thread::sleep_for(milliseconds(600));
+    meet(communicator, communicator.rank() == 1 ? meal_of_rank_1 : "dinner");
   };
-  ran.status = run_threads(ranks, program, patience);
-  return ran;
+  return run_job(3, body, {.timeout = milliseconds(200)});
 }
 
 TEST_CASE("a wait that lasts too long ends the job and tells where every rank is", "[comm]") {
-  const auto body = [](Communicator& communicator) {
-    meet(communicator, "breakfast");
-    if (communicator.rank() == 2) std::this_thread::sleep_for(milliseconds(600));
-    meet(communicator, communicator.rank() == 1 ? "lunch" : "dinner");
-  };
-  // Ranks 0 and 1 meet each other's messages of another meal at once; with rank 2 alone missing it
-  // is the watchdog that ends it.
-  const auto late = [](Communicator& communicator) {
-    meet(communicator, "breakfast");
-    if (communicator.rank() == 2) std::this_thread::sleep_for(milliseconds(600));
-    meet(communicator, "dinner");
-  };
-  const Patience patience{.timeout = milliseconds(200)};
-  const Ran apart = run(3, body, patience);
-  CHECK(apart.status == 7);
-  CHECK(contains(apart.message, "ZL706"));
-  CHECK(contains(apart.message, "rank 0 waits in barrier of 'dinner'"));
-  CHECK(contains(apart.message, "rank 1 waits in barrier of 'lunch'"));
-  CHECK(contains(apart.message, "rank 2 comes too late to barrier of 'dinner'"));
+  const JobEnd end = meals("dinner");
+  CHECK(end.status == 7);
+  CHECK(contains(end.message, "ZL705"));
+  CHECK(contains(end.message, "has not ended in 0.2 s"));
+  CHECK(contains(end.message, "rank 0 waits in barrier of 'dinner'"));
+  CHECK(contains(end.message, "rank 1 waits in barrier of 'dinner'"));
+  CHECK(contains(end.message, "rank 2 comes too late to barrier of 'dinner'"));
+}
 
-  const Ran missing = run(3, late, patience);
-  CHECK(missing.status == 7);
-  CHECK(contains(missing.message, "ZL705"));
-  CHECK(contains(missing.message, "has not ended in 0.2 s"));
-  CHECK(contains(missing.message, "rank 0 waits in barrier of 'dinner'"));
-  CHECK(contains(missing.message, "rank 2 comes too late to barrier of 'dinner'"));
+TEST_CASE("ranks that are at different collectives are told so before their patience ends",
+          "[comm]") {
+  const JobEnd end = meals("lunch");
+  CHECK(end.status == 7);
+  CHECK(contains(end.message, "ZL706"));
+  CHECK(contains(end.message, "rank 0 waits in barrier of 'dinner'"));
+  CHECK(contains(end.message, "rank 1 waits in barrier of 'lunch'"));
+  CHECK(contains(end.message, "rank 2 comes too late to barrier of 'dinner'"));
 }
 
 TEST_CASE("a patience of 0 waits as long as it takes", "[comm]") {
@@ -62,28 +48,32 @@ TEST_CASE("a patience of 0 waits as long as it takes", "[comm]") {
     if (communicator.rank() == 1) std::this_thread::sleep_for(milliseconds(300));
     meet(communicator, "dinner");
   };
-  CHECK(run(2, body, {}).status == 0);
+  CHECK(run_job(2, body).status == 0);
 }
 
 TEST_CASE("who looks around may end an exchange before it begins and while it waits", "[comm]") {
   for (const bool waits : {false, true}) {
     std::atomic<bool> enough = !waits;
+    std::atomic<int> looks = 0;
     const Patience patience{.look_around = [&](const Signature& signature) {
+      ++looks;
+      looks.notify_all();
       if (enough) throw Error(Code::interrupted, "enough of " + signature.owner, "");
     }};
     const auto body = [&](Communicator& communicator) {
       if (communicator.rank() == 1) {
-        std::this_thread::sleep_for(milliseconds(200));
+        // Rank 0 has looked as it came, and again while it waits; then it is told.
+        for (int seen = looks; waits && seen < 2; seen = looks) looks.wait(seen);
         enough = true;
-        std::this_thread::sleep_for(milliseconds(200));
+        for (int seen = looks; seen < (waits ? 3 : 1); seen = looks) looks.wait(seen);
       }
       meet(communicator, "dinner");
     };
-    const Ran ran = run(2, body, patience);
-    CHECK(ran.status == 130);
-    CHECK(ran.message == "ZL13001: enough of dinner");
+    const JobEnd end = run_job(2, body, patience);
+    CHECK(end.status == 130);
+    CHECK(end.message == "ZL13001: enough of dinner");
   }
 }
 
 }  // namespace
-}  // namespace zerolab
+}  // namespace zerolab::test

@@ -5,8 +5,8 @@
 #include <numeric>
 #include <set>
 
+#include "lab/temporary_folder.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/temporary_folder.hpp"
 #include "tests/support/thrown.hpp"
 
 namespace zerolab {

@@ -11,6 +11,7 @@
 #include "lab/deliberate_mistakes.hpp"
 #include "lab/options.hpp"
 #include "lab/run_folder.hpp"
+#include "lab/temporary_folder.hpp"
 #include "stages/comm/agreement.hpp"
 #include "stages/comm/checked_communicator.hpp"
 #include "stages/comm/job.hpp"
@@ -22,7 +23,6 @@
 #include "tests/support/layer_harness.hpp"
 #include "tests/support/run_ranks.hpp"
 #include "tests/support/stage_decorator.hpp"
-#include "tests/support/temporary_folder.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/support/trainings.hpp"
 

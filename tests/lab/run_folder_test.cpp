@@ -1,8 +1,8 @@
 #include "lab/run_folder.hpp"
 
+#include "lab/temporary_folder.hpp"
 #include "stages/base/error.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/temporary_folder.hpp"
 #include "tests/support/thrown.hpp"
 
 namespace zerolab {

@@ -1,7 +1,7 @@
 #include "stages/model/description.hpp"
 
+#include "lab/temporary_folder.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/temporary_folder.hpp"
 #include "tests/support/thrown.hpp"
 
 namespace zerolab {

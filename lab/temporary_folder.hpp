@@ -3,18 +3,23 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 
+#include "stages/base/error.hpp"
+
 namespace zerolab {
 
-/// A folder of its own for one test; gone afterwards.
+/// A folder of its own, for benches and tests; gone with everything in it when this goes.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "zerolab-test-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
+    // mkdtemp puts letters for the X's.
+    std::string name = (std::filesystem::temp_directory_path() / "zerolab-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) {
+      throw Error(Code::output_folder, "no temporary folder can be made as " + name,
+                  "set TMPDIR to a folder that may be written");
+    }
     path_ = name;
   }
   ~TemporaryFolder() {
