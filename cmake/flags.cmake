@@ -31,8 +31,9 @@ target_compile_options(zerolab_flags INTERFACE
   # Assertions name their file from the root: nothing that is installed knows where it was built.
   -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=
   $<$<BOOL:${ZEROLAB_WERROR}>:-Werror>)
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # GCC 12 sees overlaps and overflows inside std::string where there are none (GCC bug 105651).
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # GCC 12 to 14 see overlaps and overflows inside std::string where there are none (GCC bug 105651
+  # and its like).
   target_compile_options(zerolab_flags INTERFACE
     -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
 endif()
