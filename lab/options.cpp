@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "lab/byte_size.hpp"
+#include "lab/link_option.hpp"
 #include "lab/version.hpp"
 #include "stages/base/error.hpp"
 #include "stages/base/nearest.hpp"
@@ -39,6 +40,7 @@ constexpr bool kCheckCollectives = false;
 struct Raw {
   RunOptions options;
   std::string micro_batch, accumulation, learning_rate, bucket, stage, memory;
+  std::string prefetch, persistence, live, reuse, link;
   std::string data, config, mistake, log_level = "events";
   std::vector<std::string> show;
   bool overlap = false, no_overlap = false;
@@ -112,7 +114,19 @@ void add_settings(CLI::App& app, Raw& raw) {
   app.add_option("--learning-rate", raw.learning_rate, "Of the optimizer")->type_name("NUMBER");
   app.add_option("--reduce-bucket-size", raw.bucket, "Elements per gradient bucket")
       ->type_name("COUNT");
-  app.add_flag("--overlap-comm", raw.overlap, "Reduce gradients while backward goes on");
+  app.add_option("--prefetch-bucket-size", raw.prefetch,
+                 "Stage 3: elements gathered ahead of the module that reads them; 0: none")
+      ->type_name("COUNT");
+  app.add_option("--param-persistence-threshold", raw.persistence,
+                 "Stage 3: parameters of at most so many elements stay whole")
+      ->type_name("COUNT");
+  app.add_option("--max-live-parameters", raw.live,
+                 "Stage 3: elements whole beyond which nothing is prefetched")
+      ->type_name("COUNT");
+  app.add_option("--max-reuse-distance", raw.reuse,
+                 "Stage 3: elements read until the next use, for a parameter to stay whole")
+      ->type_name("COUNT");
+  app.add_flag("--overlap-comm", raw.overlap, "Communicate while compute goes on");
   app.add_flag("--no-overlap-comm", raw.no_overlap, "Do not");
   name_group(app, "Settings (a flag beats the file, the file the model's preset)");
 }
@@ -130,6 +144,10 @@ void add_where_it_runs(CLI::App& app, Raw& raw) {
   app.add_option("--device-memory", raw.memory,
                  "Budget of each rank, as 64MiB or 1GB; going over it is an error [unlimited]")
       ->type_name("SIZE");
+  app.add_option("--link", raw.link,
+                 "Emulate a network between the ranks: bandwidth=1GB/s,latency=20us, or one of the "
+                 "two")
+      ->type_name("LINK");
   app.add_option("--comm-timeout", raw.options.comm_timeout,
                  "Seconds until a rank that waits in vain for the others ends the run; 0: never")
       ->check(whole_number(0, 1'000'000'000))
@@ -185,7 +203,13 @@ std::vector<Given> settings_of(const Raw& raw) {
         Flag{raw.micro_batch, "train_micro_batch_size_per_gpu", "--micro-batch"},
         Flag{raw.accumulation, "gradient_accumulation_steps", "--gradient-accumulation-steps"},
         Flag{raw.learning_rate, "optimizer.params.lr", "--learning-rate"},
-        Flag{raw.bucket, "zero_optimization.reduce_bucket_size", "--reduce-bucket-size"}}) {
+        Flag{raw.bucket, "zero_optimization.reduce_bucket_size", "--reduce-bucket-size"},
+        Flag{raw.prefetch, "zero_optimization.stage3_prefetch_bucket_size",
+             "--prefetch-bucket-size"},
+        Flag{raw.persistence, "zero_optimization.stage3_param_persistence_threshold",
+             "--param-persistence-threshold"},
+        Flag{raw.live, "zero_optimization.stage3_max_live_parameters", "--max-live-parameters"},
+        Flag{raw.reuse, "zero_optimization.stage3_max_reuse_distance", "--max-reuse-distance"}}) {
     if (!text.empty()) given.push_back({std::string(key), as_setting(text), std::string(flag)});
   }
   if (raw.overlap || raw.no_overlap) {
@@ -231,6 +255,7 @@ RunOptions finish(Raw& raw, bool under_mpirun) {
   if (!raw.config.empty()) options.config = raw.config;
   if (!raw.mistake.empty()) options.deliberate_mistake = raw.mistake;
   if (!raw.memory.empty()) options.device_memory = parse_byte_size(raw.memory, "--device-memory");
+  if (!raw.link.empty()) options.link = parse_link(raw.link);
   options.log_level = raw.log_level == "off"     ? LogLevel::off
                       : raw.log_level == "steps" ? LogLevel::steps
                                                  : LogLevel::events;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "stages/comm/link.hpp"
 #include "stages/config/resolve.hpp"
 #include "stages/memory/ledger.hpp"
 
@@ -35,6 +36,7 @@ struct RunOptions {
   int threads = 1;                           // per rank
   Index device_memory = Ledger::kUnlimited;  // bytes per rank
   int comm_timeout = 60;                     // seconds; 0: never
+  Link link;                                 // emulated between the ranks
   bool check_collectives = false;            // compare what the ranks call before data moves
 
   std::string out;  // the run folder

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 
 #include "lab/compare_json.hpp"
@@ -22,11 +23,19 @@ std::string thousands(Index value) {
   return text;
 }
 
+// The highest stage, which has the most settings in use.
+const Effective& highest(const std::vector<Effective>& stages) {
+  return *std::max_element(stages.begin(), stages.end(), [](const auto& a, const auto& b) {
+    return a.settings.zero.stage < b.settings.zero.stage;
+  });
+}
+
 // One row for each setting; where stages differ it has all their values.
 std::vector<SettingRow> joined_rows(const std::vector<Effective>& stages) {
-  std::vector<SettingRow> rows = stages.front().rows;
+  std::vector<SettingRow> rows = highest(stages).rows;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    std::string last = rows[i].value;
+    std::string last = stages.front().rows[i].value;
+    rows[i].value = last;
     for (const Effective& stage : stages) {
       if (stage.rows[i].value == last) continue;
       last = stage.rows[i].value;
@@ -56,7 +65,7 @@ void Printer::heading(const Plan& plan, const std::vector<Effective>& effective,
   fmt::print("ranks   {}, {}\n", communicator.size(), communicator.description());
   if (communicator.size() == 1) fmt::print("note    one rank: nothing to partition\n");
   if (!text.note.empty()) fmt::print("note    {}\n", text.note);
-  for (const std::string& warning : effective.front().warnings) {
+  for (const std::string& warning : highest(effective).warnings) {
     fmt::print("warning {}\n", warning);
   }
   fmt::print("\n{}\n", settings_table(joined_rows(effective), style_));

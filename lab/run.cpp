@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lab/deliberate_mistakes.hpp"
+#include "lab/link_option.hpp"
 #include "lab/run_folder.hpp"
 #include "lab/run_json.hpp"
 #include "lab/show.hpp"
@@ -13,19 +14,12 @@
 #include "stages/comm/agreement.hpp"
 #include "stages/engine/summary.hpp"
 #include "stages/stages.hpp"
+#include "stages/zero3/persistence.hpp"
 
 namespace zerolab {
 namespace {
 
 constexpr Index kValidationSequences = 32;
-
-std::vector<Given> preset_settings(const ModelDescription& model) {
-  const RunDefaults defaults = run_defaults(model);
-  const std::string source = "preset " + model.name;
-  return {{"train_micro_batch_size_per_gpu", defaults.micro_batch, source},
-          {"optimizer.params.lr", defaults.learning_rate, source},
-          {"zero_optimization.reduce_bucket_size", defaults.reduce_bucket_size, source}};
-}
 
 // What must be the same on every rank, or the ranks would train different things.
 nlohmann::ordered_json facts(const Plan& plan, const std::vector<Effective>& effective) {
@@ -39,6 +33,7 @@ nlohmann::ordered_json facts(const Plan& plan, const std::vector<Effective>& eff
       {"--seed", options.seed},
       {"--validate-every", options.validate_every},
       {"--threads", options.threads},
+      {"--link", to_string(options.link)},
       {"--check-collectives", options.check_collectives},
       {"--break", options.deliberate_mistake.value_or("nothing")},
       {"--out", options.out},
@@ -80,6 +75,18 @@ Plan make_plan(const RunOptions& options, std::string command_line, int ranks) {
   return plan;
 }
 
+std::vector<Given> preset_settings(const ModelDescription& model) {
+  const RunDefaults defaults = run_defaults(model);
+  const std::string source = "preset " + model.name;
+  return {{"train_micro_batch_size_per_gpu", defaults.micro_batch, source},
+          {"optimizer.params.lr", defaults.learning_rate, source},
+          {"zero_optimization.reduce_bucket_size", defaults.reduce_bucket_size, source},
+          {"zero_optimization.stage3_prefetch_bucket_size", defaults.prefetch_bucket_size, source},
+          {"zero_optimization.stage3_param_persistence_threshold",
+           defaults.param_persistence_threshold, source},
+          {"zero_optimization.stage3_max_reuse_distance", defaults.max_reuse_distance, source}};
+}
+
 Effective settings_for(const Plan& plan, std::optional<int> stage) {
   ResolveInput input;
   input.preset = preset_settings(plan.model);
@@ -88,7 +95,11 @@ Effective settings_for(const Plan& plan, std::optional<int> stage) {
   if (stage) input.flags.push_back({"zero_optimization.stage", *stage, "--stages"});
   input.world_size = plan.ranks;
   input.world_size_source = fmt::format("{} ranks", plan.ranks);
-  return resolve(input);
+  Effective effective = resolve(input);
+  const std::vector<Index> sizes = build_model(plan.model)->parameters().sizes();
+  const std::string whole = why_nothing_is_released(sizes, effective.settings.zero);
+  if (!whole.empty()) effective.warnings.push_back(whole);
+  return effective;
 }
 
 Training training_for(const Plan& plan, const Effective& effective) {
@@ -105,6 +116,7 @@ Training training_for(const Plan& plan, const Effective& effective) {
   training.steps = plan.options.steps;
   training.device_memory = plan.options.device_memory;
   training.threads = plan.options.threads;
+  training.link = plan.options.link;
   training.check_collectives = plan.options.check_collectives;
   training.batches = [data = plan.data](Index step, Index position, Index count, Index length,
                                         std::int32_t* tokens, std::int32_t* targets) {
@@ -141,6 +153,7 @@ RankReport run_in_folder(Communicator& communicator, Recorder& recorder, const P
                          const std::filesystem::path& folder) {
   const bool writes = communicator.rank() == 0;
   if (writes) write_json(folder / "run.json", run_json(plan, effective, training, communicator));
+  if (writes && effective.settings.zero.log_trace_cache_warnings) show_notes(recorder);
   RankReport report = train(communicator, recorder, training);
   recorder.flush();
   if (writes) {

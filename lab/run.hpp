@@ -27,6 +27,9 @@ struct Plan {
 /// Reads what the options name. Throws Error (exit status 2) for anything that cannot be used.
 Plan make_plan(const RunOptions& options, std::string command_line, int ranks);
 
+/// What the model's preset says where neither configuration nor flag does.
+std::vector<Given> preset_settings(const ModelDescription& model);
+
 /// The settings for one stage; `stage` only where the command sets it (compare).
 Effective settings_for(const Plan& plan, std::optional<int> stage);
 

@@ -59,6 +59,9 @@ Json run_json(const Plan& plan, const Effective& effective, const Training& trai
       {"threads_per_rank", training.threads},
       {"device_memory",
        training.device_memory == Ledger::kUnlimited ? Json(nullptr) : Json(training.device_memory)},
+      {"link", training.link.slows() ? Json{{"bandwidth", training.link.bandwidth},
+                                            {"latency", training.link.latency}}
+                                     : Json(nullptr)},
       {"check_collectives", training.check_collectives},
       {"seed", training.seed},
       {"steps", training.steps},

@@ -52,6 +52,14 @@ struct Line {
 
 }  // namespace
 
+void show_notes(Recorder& recorder) {
+  recorder.observe([](const Stamp&, const Event& event) {
+    if (const auto* note = std::get_if<NoteEvent>(&event)) {
+      fmt::print(stderr, "warning {}\n", note->text);
+    }
+  });
+}
+
 void show_events(Recorder& recorder, const Shown& shown) {
   if (!shown.transitions && !shown.comm && !shown.memory) return;
   recorder.observe([shown](const Stamp& stamp, const Event& event) {

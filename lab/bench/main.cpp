@@ -12,7 +12,8 @@ namespace {
 constexpr std::string_view kUsage =
     "zerolab_bench TOPIC [--quick]: one of the topics of lab/bench/run, as a table.\n"
     "  alone          products, memory, start-up\n"
-    "  with ranks     stages, recording, profile: on threads, or under mpirun on processes\n"
+    "  with ranks     stages, overlap, recording, profile: on threads, or under mpirun on "
+    "processes\n"
     "  under mpirun   collectives\n"
     "--quick runs the smallest thing that is run at all; its figures mean nothing.\n";
 
@@ -28,6 +29,8 @@ const Topic* find_topic(std::string_view name) {
       Topic{"products", "CpuDevice's products: share of oneDNN's own speed", products},
       Topic{"stages", "time of a step, gpt-mini", nullptr, stages, 4},
       Topic{"collectives", "collectives: our time / MPI's", nullptr, collectives},
+      Topic{"overlap", "stage 3 on an emulated link: share of its time that is hidden", nullptr,
+            overlap, 2},
       Topic{"recording", "the event log: time added to a step", nullptr, recording, 2},
       Topic{"profile", "shares of a step, gpt-mini, rank 0", nullptr, profile, 2},
       Topic{"memory", "resident memory of a process / peak of its ledger, gpt-mini, 1 rank",

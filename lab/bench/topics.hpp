@@ -25,6 +25,8 @@ std::vector<Figure> products(Effort effort);
 std::vector<Figure> stages(Worlds& worlds, Effort effort);
 /// Our collectives against MPI's own non-blocking ones. Under mpirun only.
 std::vector<Figure> collectives(Worlds& worlds, Effort effort);
+/// How much of a slow link's time stage 3 hides behind compute, at 2 ranks.
+std::vector<Figure> overlap(Worlds& worlds, Effort effort);
 /// A step that writes its log against one that does not, at 2 ranks.
 std::vector<Figure> recording(Worlds& worlds, Effort effort);
 /// What a step is made of, by device call, at 1 and at 2 ranks.

@@ -28,6 +28,11 @@ enum class Code : int {
   released_while_active = 403,
   left_gathered = 404,
   gradient_state = 405,
+  released_in_flight = 406,
+  fetched_twice = 407,
+  waited_without_gather = 408,
+  use_count = 409,
+  bucket_state = 410,
   not_bit_identical = 501,
   not_finite = 502,
   communication = 701,
@@ -36,6 +41,7 @@ enum class Code : int {
   mpi_thread_level = 704,
   comm_timeout = 705,
   collective_mismatch = 706,
+  module_order = 707,
   interrupted = 13001,  // 128 + SIGINT
   terminated = 14301,   // 128 + SIGTERM
 };

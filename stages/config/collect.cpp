@@ -14,14 +14,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Keys of other libraries that people bring along, and what they are called here.
+// Names of other libraries that people bring along, in any block, and what they are called here.
 struct Misnomer {
   std::string_view written, meant;
 };
 constexpr std::array kMisnomers{
-    Misnomer{"optimizer.params.max_grad_norm", "gradient_clipping"},
     Misnomer{"max_grad_norm", "gradient_clipping"},
-    Misnomer{"optimizer.params.learning_rate", "optimizer.params.lr"},
+    Misnomer{"learning_rate", "optimizer.params.lr"},
+    Misnomer{"dynamic_loss_scale", "fp16.loss_scale, where 0 makes it dynamic"},
 };
 
 // "a.b.c" -> ("a.b", "c").
@@ -55,10 +55,10 @@ class Vocabulary {
 
   // What to say of a key that is in none of the lists.
   std::string advice(const std::string& path) const {
-    for (const Misnomer& misnomer : kMisnomers) {
-      if (misnomer.written == path) return fmt::format("; it is called {}", misnomer.meant);
-    }
     const auto [block, name] = split_last(path);
+    for (const Misnomer& misnomer : kMisnomers) {
+      if (misnomer.written == name) return fmt::format("; it is called {}", misnomer.meant);
+    }
     std::vector<std::string> siblings, everywhere;
     std::string home;
     for (const std::string& known : names_) {

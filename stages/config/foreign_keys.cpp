@@ -13,7 +13,7 @@ constexpr std::string_view kLog = "the run folder records this always";
 constexpr std::string_view kNoMixed = "zerolab trains in fp32";
 constexpr std::string_view kNoOffload = "zerolab keeps all states on the device";
 constexpr std::string_view kNoCheckpoint = "zerolab writes no checkpoints yet";
-constexpr std::string_view kFetch = "stage 3 gathers and releases module by module, just in time";
+constexpr std::string_view kFetch = "stage 3 gathers and releases module by module";
 constexpr std::string_view kRule =
     "zerolab has one rule for averaging gradients (docs/numerics.md)";
 constexpr std::string_view kOff = "[null, false, {}]";
@@ -102,10 +102,6 @@ const std::array kForeignKeys{
     ForeignKey{"pipeline", Kind::block, must_be, kOff, "zerolab is data parallel only"},
     ForeignKey{"tensor_parallel", Kind::block, must_be, kOff, "zerolab is data parallel only"},
     // --- zero_optimization: stages 1 and 2 --------------------------------------------------
-    ForeignKey{"zero_optimization.contiguous_gradients", Kind::boolean, only_speed, "",
-               "buckets are contiguous always"},
-    ForeignKey{"zero_optimization.reduce_scatter", Kind::boolean, must_be, "[true]",
-               "stages 1 to 3 reduce-scatter; stage 0 is the one that all-reduces"},
     ForeignKey{"zero_optimization.use_multi_rank_bucket_allreduce", Kind::boolean, only_speed, "",
                "a bucket is always reduced in one collective"},
     ForeignKey{"zero_optimization.allgather_partitions", Kind::boolean, only_speed, "",
@@ -125,14 +121,6 @@ const std::array kForeignKeys{
     // --- zero_optimization: stage 3 ---------------------------------------------------------
     ForeignKey{"zero_optimization.sub_group_size", Kind::whole, only_speed, "",
                "each parameter piece is updated by itself"},
-    ForeignKey{"zero_optimization.stage3_prefetch_bucket_size", Kind::whole, only_speed, "",
-               kFetch},
-    ForeignKey{"zero_optimization.stage3_param_persistence_threshold", Kind::whole, only_speed, "",
-               kFetch},
-    ForeignKey{"zero_optimization.stage3_model_persistence_threshold", Kind::whole, only_speed, "",
-               kFetch},
-    ForeignKey{"zero_optimization.stage3_max_live_parameters", Kind::whole, only_speed, "", kFetch},
-    ForeignKey{"zero_optimization.stage3_max_reuse_distance", Kind::whole, only_speed, "", kFetch},
     ForeignKey{"zero_optimization.stage3_module_granularity_threshold", Kind::whole, only_speed, "",
                kFetch},
     ForeignKey{"zero_optimization.stage3_allgather_sequential", Kind::boolean, only_speed, "",
@@ -148,7 +136,6 @@ const std::array kForeignKeys{
                kNoCheckpoint},
     ForeignKey{"zero_optimization.override_module_apply", Kind::boolean, only_speed, "",
                "initial weights never need the whole parameter"},
-    ForeignKey{"zero_optimization.log_trace_cache_warnings", Kind::boolean, only_speed, "", kLog},
     ForeignKey{"zero_optimization.enable_sanity_checks", Kind::boolean, only_speed, "",
                "every move is checked always"},
     ForeignKey{"zero_optimization.save_muon_momentum_buffer_in_memory", Kind::boolean, only_speed,

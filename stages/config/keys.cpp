@@ -17,8 +17,9 @@ using Json = nlohmann::json;
 using Type = OptimizerSettings::Type;
 
 constexpr double kFloatMost = std::numeric_limits<float>::max();
-constexpr double kSequences = 1e6;  // keeps the product of the batch sizes countable
-constexpr double kElements = 1e18;  // as good as unlimited
+constexpr double kSequences = 1e6;     // keeps the product of the batch sizes countable
+constexpr double kElements = 1e18;     // as good as unlimited
+constexpr double kCountable = 0x1p63;  // Python's sys.maxsize, which DeepSpeed has as a default
 
 std::string_view always_active(const Settings&) { return {}; }
 std::string_view only_adam(const Settings& settings) {
@@ -32,6 +33,28 @@ std::string_view only_when_decaying(const Settings& settings) {
 }
 std::string_view only_when_clipping(const Settings& settings) {
   return settings.gradient_clipping != 0 ? "" : "0 is off";
+}
+
+std::string_view only_stage_3(const Settings& settings) {
+  return settings.zero.stage == 3 ? "" : "only stage 3 reads it";
+}
+std::string_view only_when_prefetching(const Settings& settings) {
+  if (settings.zero.stage != 3) return "only stage 3 reads it";
+  return settings.zero.prefetch_bucket_size > 0
+             ? ""
+             : "it limits prefetching only, and stage3_prefetch_bucket_size is 0";
+}
+std::string_view not_in_stage_0(const Settings& settings) {
+  return settings.zero.stage > 0 ? "" : "stage 0 all-reduces: every rank needs every gradient";
+}
+std::string_view only_stages_2_and_3(const Settings& settings) {
+  return settings.zero.stage >= 2
+             ? ""
+             : "in stages 0 and 1 all gradients lie end to end in one buffer anyway";
+}
+
+std::string limit_text(Index limit) {
+  return limit == std::numeric_limits<Index>::max() ? "unlimited" : fmt::to_string(limit);
 }
 
 std::string lower(std::string text) {
@@ -105,6 +128,46 @@ const std::array kKeys{
         [](Effective& e, const Json& v) { e.settings.zero.reduce_bucket_size = v.get<Index>(); },
         [](const Effective& e) { return fmt::to_string(e.settings.zero.reduce_bucket_size); },
         always_active},
+    Key{"zero_optimization.reduce_scatter", Kind::boolean, 0, 0,
+        [](Effective& e, const Json& v) { e.settings.zero.reduce_scatter = v.get<bool>(); },
+        [](const Effective& e) { return fmt::to_string(e.settings.zero.reduce_scatter); },
+        not_in_stage_0},
+    Key{"zero_optimization.contiguous_gradients", Kind::boolean, 0, 0,
+        [](Effective& e, const Json& v) { e.settings.zero.contiguous_gradients = v.get<bool>(); },
+        [](const Effective& e) { return fmt::to_string(e.settings.zero.contiguous_gradients); },
+        only_stages_2_and_3},
+    Key{"zero_optimization.stage3_prefetch_bucket_size", Kind::whole, 0, kElements,
+        [](Effective& e, const Json& v) { e.settings.zero.prefetch_bucket_size = v.get<Index>(); },
+        [](const Effective& e) { return fmt::to_string(e.settings.zero.prefetch_bucket_size); },
+        only_stage_3},
+    Key{"zero_optimization.stage3_param_persistence_threshold", Kind::whole, 0, kElements,
+        [](Effective& e, const Json& v) {
+          e.settings.zero.param_persistence_threshold = v.get<Index>();
+        },
+        [](const Effective& e) {
+          return fmt::to_string(e.settings.zero.param_persistence_threshold);
+        },
+        only_stage_3},
+    Key{"zero_optimization.stage3_model_persistence_threshold", Kind::whole, 0, kCountable,
+        [](Effective& e, const Json& v) {
+          e.settings.zero.model_persistence_threshold = v.get<Index>();
+        },
+        [](const Effective& e) { return limit_text(e.settings.zero.model_persistence_threshold); },
+        only_stage_3},
+    Key{"zero_optimization.stage3_max_live_parameters", Kind::whole, 0, kElements,
+        [](Effective& e, const Json& v) { e.settings.zero.max_live_parameters = v.get<Index>(); },
+        [](const Effective& e) { return fmt::to_string(e.settings.zero.max_live_parameters); },
+        only_when_prefetching},
+    Key{"zero_optimization.stage3_max_reuse_distance", Kind::whole, 0, kElements,
+        [](Effective& e, const Json& v) { e.settings.zero.max_reuse_distance = v.get<Index>(); },
+        [](const Effective& e) { return fmt::to_string(e.settings.zero.max_reuse_distance); },
+        only_stage_3},
+    Key{"zero_optimization.log_trace_cache_warnings", Kind::boolean, 0, 0,
+        [](Effective& e, const Json& v) {
+          e.settings.zero.log_trace_cache_warnings = v.get<bool>();
+        },
+        [](const Effective& e) { return fmt::to_string(e.settings.zero.log_trace_cache_warnings); },
+        only_stage_3},
 };
 
 std::optional<std::string> check_whole(double least, double most, Json& value) {
@@ -115,7 +178,11 @@ std::optional<std::string> check_whole(double least, double most, Json& value) {
   if (number < least || number > most) {
     return fmt::format("is {}; it must be from {:.15g} to {:.15g}", value.dump(), least, most);
   }
-  if (value.is_number_float()) value = static_cast<Index>(number);
+  if (number >= kCountable) {
+    value = std::numeric_limits<Index>::max();
+  } else if (value.is_number_float()) {
+    value = static_cast<Index>(number);
+  }
   return std::nullopt;
 }
 

@@ -220,7 +220,14 @@ Effective resolve(const ResolveInput& input) {
   resolve_batch_sizes(input, all, effective);
   if (known_type) check_optimizer_parameters(effective.settings, all);
   check_precision(all);
-  for (const Key& key : keys()) effective.rows.push_back(row(key, effective, all));
+  for (const Key& key : keys()) {
+    effective.rows.push_back(row(key, effective, all));
+    const SettingRow& now = effective.rows.back();
+    const bool placement = key.path.rfind("zero_optimization.", 0) == 0;
+    if (placement && !now.active && all.asked_for(key.path) != nullptr) {
+      all.warnings.push_back(fmt::format("{} has no effect: {}", key.path, now.reason));
+    }
+  }
   for (const ForeignKey& key : foreign_keys()) {
     const auto found = all.chosen.find(key.path);
     if (found == all.chosen.end()) continue;

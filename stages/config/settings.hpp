@@ -1,5 +1,7 @@
 #pragma once
 
+#include <limits>
+
 #include "stages/base/types.hpp"
 #include "stages/optim/optimizer.hpp"
 
@@ -10,6 +12,16 @@ struct ZeroSettings {
   int stage = 0;
   bool overlap_comm = false;  // DeepSpeed: true in stage 3 when not given
   Index reduce_bucket_size = 500'000'000;
+  bool reduce_scatter = true;
+  bool contiguous_gradients = true;
+
+  // stage 3 only
+  Index prefetch_bucket_size = 50'000'000;
+  Index param_persistence_threshold = 100'000;
+  Index model_persistence_threshold = std::numeric_limits<Index>::max();
+  Index max_live_parameters = 1'000'000'000;
+  Index max_reuse_distance = 1'000'000'000;
+  bool log_trace_cache_warnings = false;
 };
 
 /// Everything that shapes a run beside the model, the data and the seed. Equal on every rank.

@@ -16,6 +16,7 @@ void Ddp::set_up(Model& model) {
   parameters_ = FlatBuffer(runtime_, whole, Category::parameters, "parameters");
   gradients_ = FlatBuffer(runtime_, whole, Category::gradients, "gradients");
   moments_ = flat_moments(runtime_, whole);
+  buckets_.set_up(layout_.padded());
   initialise_whole(runtime_, *model_parameters_, layout_, parameters_);
 }
 

@@ -42,6 +42,7 @@ StepResult Engine::step(const BatchSource& batches) {
   const Settings& settings = runtime_.settings;
   Recorder& recorder = runtime_.recorder;
   const Index step = steps_done_ + 1;
+  const FetchCounts fetched_before = stage_->fetch_counts();
 
   std::vector<double> losses;
   for (Index g = 0; g < settings.gradient_accumulation_steps; ++g) {
@@ -49,9 +50,11 @@ StepResult Engine::step(const BatchSource& batches) {
     recorder.set_step(step, g);
     // Micro-batch i of rank r in micro-step g takes position (g N + r) micro + i.
     const Index position = (g * runtime_.ranks() + runtime_.rank()) * settings.micro_batch;
-    Tensor logits = forward(batches, step, position);
-    losses.push_back(loss_of(logits));
-    backward(std::move(logits));
+    run_pass([&] {
+      Tensor logits = forward(batches, step, position);
+      losses.push_back(loss_of(logits));
+      backward(std::move(logits));
+    });
   }
 
   recorder.set_phase(Phase::step);
@@ -67,6 +70,7 @@ StepResult Engine::step(const BatchSource& batches) {
   recorder.set_phase(Phase::step);
   result.hash = parameter_hash();
   runtime_.ledger.mark_step_boundary();
+  result.fetches = stage_->fetch_counts() - fetched_before;
   steps_done_ = step;
   result.seconds = std::chrono::duration<double>(Recorder::Clock::now() - start).count();
   recorder.record(
@@ -87,15 +91,15 @@ StepResult Engine::step(const BatchSource& batches) {
 double Engine::evaluate(const BatchSource& batches, Index sequences) {
   const Index micro = runtime_.settings.micro_batch;
   const Index rounds = ceil_div(sequences, micro * runtime_.ranks());
-  context_.pass = VisitKind::evaluate;
   std::vector<double> losses;
   for (Index round = 0; round < rounds; ++round) {
-    losses.push_back(
-        loss_of(forward(batches, 0, (round * runtime_.ranks() + runtime_.rank()) * micro)));
+    context_.pass = VisitKind::evaluate;
+    run_pass([&] {
+      losses.push_back(
+          loss_of(forward(batches, 0, (round * runtime_.ranks() + runtime_.rank()) * micro)));
+      targets_ = {};
+    });
   }
-  context_.pass = VisitKind::forward;
-  targets_ = {};
-  stage_->end_pass();
 
   const auto all = share(runtime_.comm, std::as_bytes(std::span(losses)), "validation loss");
   double sum = 0;
@@ -108,6 +112,24 @@ double Engine::evaluate(const BatchSource& batches, Index sequences) {
     }
   }
   return sum / static_cast<double>(rounds * runtime_.ranks());
+}
+
+// However a pass ends, nothing stays gathered, and the next one is a training pass unless it says
+// otherwise.
+template <typename Pass>
+void Engine::run_pass(Pass pass) {
+  try {
+    pass();
+  } catch (...) {
+    context_.pass = VisitKind::forward;
+    try {
+      stage_->abandon_pass();
+    } catch (...) {  // what ended the pass is what has to be told
+    }
+    throw;
+  }
+  context_.pass = VisitKind::forward;
+  stage_->end_pass();
 }
 
 Tensor Engine::forward(const BatchSource& batches, Index step, Index position) {
@@ -156,8 +178,6 @@ void Engine::backward(Tensor logits) {
   logits = {};
   finish_unused_gradients();
   stage_->finish_gradients();
-  stage_->end_pass();
-  context_.pass = VisitKind::forward;
 }
 
 // A parameter that this micro-step did not use has a gradient all the same, zero: every rank must
@@ -231,13 +251,15 @@ std::uint64_t Engine::parameter_hash() {
 void Engine::before(const Visit& visit) {
   const Recorder::Clock::time_point start = Recorder::Clock::now();
   runtime_.recorder.begin_module(visit.module.name());
-  for (Parameter* parameter : visit.module.reads()) ++parameter->active;
+  for (Parameter* parameter : visit.module.reads()) ParameterState::begin_use(*parameter);
   stage_->fetch(visit);
   span_starts_.push_back(start);
 }
 
 void Engine::after(const Visit& visit) {
-  for (Parameter* parameter : visit.module.reads()) --parameter->active;
+  for (Parameter* parameter : visit.module.reads()) {
+    ParameterState::end_use(*parameter, visit.module.name(), runtime_.recorder);
+  }
   stage_->release(visit);
   Recorder& recorder = runtime_.recorder;
   recorder.end_module();

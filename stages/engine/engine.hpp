@@ -20,6 +20,7 @@ struct StepResult {
   double scale = 1;
   bool skipped = false;
   std::uint64_t hash = 0;
+  FetchCounts fetches = {};
   double seconds = 0;
 };
 
@@ -49,6 +50,8 @@ class Engine : private ModuleHooks {
   float* gradient_buffer(Parameter& parameter) override;
   void gradient_ready(Parameter& parameter) override;
 
+  template <typename Pass>
+  void run_pass(Pass pass);
   Tensor forward(const BatchSource& batches, Index step, Index position);
   double loss_of(const Tensor& logits);
   void backward(Tensor logits);

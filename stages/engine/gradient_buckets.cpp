@@ -1,54 +1,72 @@
 #include "stages/engine/gradient_buckets.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "stages/engine/states.hpp"
 #include "stages/model/parameter_state.hpp"
 
 namespace zerolab {
+
 GradientBuckets::GradientBuckets(Runtime& runtime, Reduce reduce, Reduced reduced)
-    : runtime_(runtime), reduce_(std::move(reduce)), reduced_(std::move(reduced)) {}
+    : runtime_(runtime),
+      reduce_(std::move(reduce)),
+      reduced_(std::move(reduced)),
+      buckets_{ReduceBucket(runtime, 0), ReduceBucket(runtime, 1)} {}
+
+void GradientBuckets::set_up(Index all_elements) {
+  capacity_ = std::min(runtime_.settings.zero.reduce_bucket_size, all_elements);
+}
 
 void GradientBuckets::add(ReadyGradient gradient) {
   ParameterState::move_gradient(*gradient.parameter, GradientStatus::ready, runtime_.recorder);
-  const Index capacity = runtime_.settings.zero.reduce_bucket_size;
-  if (!filling_.empty() && elements_ + gradient.elements > capacity) send();
-  elements_ += gradient.elements;
-  filling_.push_back(std::move(gradient));
-  if (elements_ >= capacity) send();
+  if (filling().elements() + gradient.elements > capacity_) send();
+  filling().add(std::move(gradient), capacity_);
+  if (filling().elements() >= capacity_) send();
 }
 
 void GradientBuckets::flush() {
-  if (!filling_.empty()) send();
-  while (!reducing_.empty()) finish_oldest();
+  send();
+  for (ReduceBucket& bucket : buckets_) {
+    finish(bucket);
+    bucket.give_back_buffer();
+  }
 }
 
 void GradientBuckets::send() {
-  // Back-pressure: the bucket before this one must be through.
-  while (!reducing_.empty()) finish_oldest();
+  if (filling().state() == BucketState::free) return;
+  finish(other());  // back-pressure: the bucket before this one must be through
+  const Bucket& bucket = filling().close();
   std::vector<Parameter*> parameters;
-  for (const ReadyGradient& gradient : filling_) {
+  for (const ReadyGradient& gradient : bucket) {
     ParameterState::move_gradient(*gradient.parameter, GradientStatus::reducing, runtime_.recorder);
     parameters.push_back(gradient.parameter);
   }
-  Pending pending = reduce_(filling_, names_of(parameters));
-  reducing_.push_back({std::exchange(filling_, {}), std::move(pending)});
-  elements_ = 0;
-  if (!runtime_.settings.zero.overlap_comm) finish_oldest();
+  filling().start(reduce_(bucket, names_of(parameters)));
+  if (runtime_.settings.zero.overlap_comm) {
+    filling_ = 1 - filling_;
+  } else {
+    finish(filling());
+  }
 }
 
-void GradientBuckets::finish_oldest() {
-  runtime_.comm.wait(reducing_.front().pending);
-  const Bucket bucket = std::move(reducing_.front().bucket);
-  reducing_.pop_front();
-  for (const ReadyGradient& gradient : bucket) {
+void GradientBuckets::finish(ReduceBucket& bucket) {
+  if (bucket.state() == BucketState::free) return;
+  const Bucket& gradients = bucket.wait();
+  for (const ReadyGradient& gradient : gradients) {
     ParameterState::move_gradient(*gradient.parameter, GradientStatus::reduced, runtime_.recorder);
   }
-  if (reduced_) reduced_(bucket);
-  for (const ReadyGradient& gradient : bucket) {
-    if (!gradient.whole) continue;
+  if (reduced_) reduced_(gradients);
+  for (const ReadyGradient& gradient : gradients) {
+    if (gradient.data == nullptr) continue;  // it stays where it is
     ParameterState::move_gradient(*gradient.parameter, GradientStatus::freed, runtime_.recorder);
   }
+  bucket.clear();
+}
+
+Pending reduce_to_owners(Runtime& runtime, const std::vector<Run>& runs, std::string owner) {
+  const auto reduce = runtime.settings.zero.reduce_scatter ? reduce_scatter : all_reduce;
+  return reduce(runtime.comm, runs, mean_factor(runtime), std::move(owner), nullptr);
 }
 
 }  // namespace zerolab

@@ -1,27 +1,16 @@
 #pragma once
 
-#include <deque>
+#include <array>
 #include <functional>
 #include <string>
-#include <vector>
 
-#include "stages/engine/stage.hpp"
+#include "stages/engine/reduce_bucket.hpp"
 
 namespace zerolab {
 
-/// A gradient that waits to be reduced. `whole` holds it in the stages that let it go afterwards;
-/// in stages 0 and 1 it lies in the flat gradient buffer and `whole` is empty.
-struct ReadyGradient {
-  Parameter* parameter = nullptr;
-  Buffer whole;
-  Index elements = 0;  // with padding
-  MicroStep micro_step = {};
-};
-using Bucket = std::vector<ReadyGradient>;
-
 /// Collects gradients as they get ready and reduces them a bucket at a time. A bucket holds whole
 /// gradients of at most `reduce_bucket_size` elements together; one that is larger than that is a
-/// bucket of its own. With `overlap_comm` one bucket is reduced while the next one fills.
+/// bucket of its own. With `overlap_comm` one bucket is reduced while the other one fills.
 class GradientBuckets {
  public:
   /// Starts the collective for a bucket.
@@ -31,25 +20,29 @@ class GradientBuckets {
 
   GradientBuckets(Runtime& runtime, Reduce reduce, Reduced reduced = {});
 
+  /// `all_elements`: of every gradient together, with padding. No bucket is larger than that.
+  void set_up(Index all_elements);
   void add(ReadyGradient gradient);
   /// Reduces what is left and waits for everything.
   void flush();
 
  private:
-  struct Sent {
-    Bucket bucket;
-    Pending pending;
-  };
-
+  ReduceBucket& filling() { return buckets_[filling_]; }
+  ReduceBucket& other() { return buckets_[1 - filling_]; }
   void send();
-  void finish_oldest();
+  void finish(ReduceBucket& bucket);
 
   Runtime& runtime_;
   Reduce reduce_;
   Reduced reduced_;
-  Bucket filling_;
-  Index elements_ = 0;
-  std::deque<Sent> reducing_;
+  Index capacity_ = 0;
+  std::array<ReduceBucket, 2> buckets_;
+  std::size_t filling_ = 0;
 };
+
+/// Brings the sums of these runs, times the mean factor, to the ranks that own their parts: by
+/// reduce-scatter, or by an all-reduce when `reduce_scatter` is off: twice the bytes, the same
+/// bits.
+Pending reduce_to_owners(Runtime& runtime, const std::vector<Run>& runs, std::string owner);
 
 }  // namespace zerolab

@@ -32,6 +32,25 @@ struct MicroStep {
   bool last() const { return index + 1 == count; }
 };
 
+/// How a stage that gathers parameters was prepared for the modules that read them, in parameters.
+/// Those that were whole anyway count as neither.
+struct FetchCounts {
+  Index hits = 0;    // prefetched when the module came
+  Index misses = 0;  // gathered when it came
+  Index unused = 0;  // prefetched and let go unread
+
+  FetchCounts& operator+=(const FetchCounts& other) {
+    hits += other.hits;
+    misses += other.misses;
+    unused += other.unused;
+    return *this;
+  }
+  FetchCounts operator-(const FetchCounts& earlier) const {
+    return {hits - earlier.hits, misses - earlier.misses, unused - earlier.unused};
+  }
+  bool operator==(const FetchCounts&) const = default;
+};
+
 /// A ZeRO stage: it says what is where, and when it moves. Everything else (loop, hooks,
 /// accumulation, norm, clipping, update, hash) is the engine's, once. The calls come from the
 /// rank's compute thread, in the order below.
@@ -65,6 +84,11 @@ class Stage {
 
   /// After every pass and every evaluation: nothing may be left gathered or in flight.
   virtual void end_pass() = 0;
+  /// Instead, when an exception has ended a pass.
+  virtual void abandon_pass() {}
+
+  /// Since set_up.
+  virtual FetchCounts fetch_counts() const { return {}; }
 };
 
 /// The one factor of a gradient mean: float(1 / (N G)), multiplied in once (design, section 3).

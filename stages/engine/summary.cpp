@@ -54,6 +54,10 @@ Json to_json(const std::map<Op, Traffic>& traffic) {
   return json;
 }
 
+Json to_json(const FetchCounts& fetches) {
+  return {{"hits", fetches.hits}, {"misses", fetches.misses}, {"unused", fetches.unused}};
+}
+
 Json summary_json(const RankReport& report, const Training& training, int ranks) {
   Json steps = Json::array();
   for (std::size_t i = 0; i < report.steps.size(); ++i) {
@@ -64,6 +68,7 @@ Json summary_json(const RankReport& report, const Training& training, int ranks)
                      {"scale", number_json(step.scale)},
                      {"skipped", step.skipped},
                      {"param_hash", hash_text(step.hash)},
+                     {"prefetch", to_json(step.fetches)},
                      {"seconds", step.seconds}});
   }
   Json validation = Json::array();
@@ -81,6 +86,7 @@ Json summary_json(const RankReport& report, const Training& training, int ranks)
             {"memory", memory},
             {"validation_comm", to_json(report.validation_comm.traffic)},
             {"comm", to_json(report.comm.traffic)},
+            {"prefetch", to_json(report.fetches)},
             {"comm_seconds", report.comm.busy_seconds},
             {"exposed_comm_seconds", report.comm.exposed_seconds}};
   json["overlap_fraction"] =

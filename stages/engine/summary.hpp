@@ -16,6 +16,7 @@ nlohmann::ordered_json summary_json(const RankReport& report, const Training& tr
 nlohmann::ordered_json to_json(const Usage& usage);
 nlohmann::ordered_json to_json(const MemoryUse& memory);
 nlohmann::ordered_json to_json(const std::map<Op, Traffic>& traffic);
+nlohmann::ordered_json to_json(const FetchCounts& fetches);
 /// null when it is not finite.
 nlohmann::ordered_json number_json(double value);
 /// 16 hexadecimal digits.

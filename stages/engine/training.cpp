@@ -19,6 +19,7 @@ void run_steps(Engine& engine, const Training& training, const Ledger& ledger,
   };
   for (Index step = 1; step <= training.steps; ++step) {
     report.steps.push_back(counted(report.comm, [&] { return engine.step(training.batches); }));
+    report.fetches += report.steps.back().fetches;
     if (training.on_step) training.on_step(step, report.steps.back(), ledger);
     if (!training.validation) continue;
     const bool due = training.validate_every > 0 && step % training.validate_every == 0;
@@ -49,9 +50,10 @@ RankReport train(Communicator& communicator, Recorder& recorder, const Training&
   Ledger ledger("device", recorder, training.device_memory);
   {
     CpuDevice device(ledger, training.threads);
-    CheckedCommunicator checked(communicator);
-    Communicator& ranks = training.check_collectives ? checked : communicator;
-    CommStream comm(ranks, device, ledger, recorder);
+    LinkCommunicator linked(communicator, training.link);
+    Communicator& network = training.link.slows() ? linked : communicator;
+    CheckedCommunicator checked(network);
+    CommStream comm(training.check_collectives ? checked : network, device, ledger, recorder);
     Runtime runtime{device, ledger, recorder, comm, training.settings, training.seed};
     const std::unique_ptr<Model> model = training.build();
     Engine engine(runtime, *model, training.stage(runtime), training.sequence_length);

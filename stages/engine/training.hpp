@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "stages/comm/link.hpp"
 #include "stages/engine/engine.hpp"
 
 namespace zerolab {
@@ -18,6 +19,7 @@ struct Training {
   Index steps = 0;
   Index device_memory = Ledger::kUnlimited;
   int threads = 1;
+  Link link;                       // emulated between the ranks; as it is unless given
   bool check_collectives = false;  // before data moves (comm/checked_communicator.hpp)
   BatchSource batches;
 
@@ -48,7 +50,8 @@ struct RankReport {
   std::vector<StepResult> steps;
   std::vector<ValidationResult> validation;
   std::vector<MemoryUse> memory;  // of every rank
-  CommTotals comm;                // of the optimizer steps
+  FetchCounts fetches;            // of the optimizer steps
+  CommTotals comm;                // of the same
   CommTotals validation_comm;     // of the evaluations between them
   Usage left_over;                // live after the engine and the model are gone: all zero
 };

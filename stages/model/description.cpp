@@ -183,6 +183,20 @@ Index parameter_count(const ModelDescription& model) {
   return count(Index{});
 }
 
+Index largest_parameter(const ModelDescription& model) {
+  if (model.type == ModelDescription::Type::transformer) {
+    const Index c = model.hidden_size;
+    return c * std::max({model.vocab_size, model.sequence_length, 4 * c});
+  }
+  Index largest = model.vocab_size * model.embedding_size;
+  Index in = model.sequence_length * model.embedding_size;
+  for (const Index hidden : model.hidden_sizes) {
+    largest = std::max(largest, in * hidden);
+    in = hidden;
+  }
+  return std::max(largest, in * model.vocab_size);
+}
+
 ModelDescription parse_model(std::string_view json_text, const std::string& file) {
   std::vector<std::string> duplicates;
   const Json json = parse_json(json_text, file, &duplicates);

@@ -36,11 +36,18 @@ std::string_view name_of(ModelDescription::Type type);
 /// (Code::model_description) if they are too many to count.
 Index parameter_count(const ModelDescription& model);
 
+/// Elements of its largest parameter.
+Index largest_parameter(const ModelDescription& model);
+
 /// What a run takes for this model where neither configuration nor flag says otherwise.
 struct RunDefaults {
   Index micro_batch = 4;
   double learning_rate = 1e-3;
-  Index reduce_bucket_size = 1;  // elements; a sixteenth of the model, so that there are buckets
+  // In elements, to the scale of the model (docs/configuration.md).
+  Index reduce_bucket_size = 1;
+  Index prefetch_bucket_size = 1;
+  Index param_persistence_threshold = 0;
+  Index max_reuse_distance = 0;
 };
 RunDefaults run_defaults(const ModelDescription& model);
 

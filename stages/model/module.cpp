@@ -102,6 +102,10 @@ Module* Module::find(std::string_view name) {
   return nullptr;
 }
 
+bool Module::borrows(const Parameter& parameter) const {
+  return std::find(external_.begin(), external_.end(), &parameter) != external_.end();
+}
+
 void Module::attach(ModelContext& context) {
   context_ = &context;
   for (Module* child : children_) child->attach(context);

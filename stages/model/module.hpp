@@ -93,6 +93,8 @@ class Module {
 
   /// The parameters this module reads: its own, and those registered as external.
   const std::vector<Parameter*>& reads() const { return reads_; }
+  /// Whether it reads this parameter as a registered external one.
+  bool borrows(const Parameter& parameter) const;
   const std::vector<Module*>& children() const { return children_; }
   /// This module or one below it, by full name; null if there is none.
   Module* find(std::string_view name);

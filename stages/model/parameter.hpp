@@ -18,7 +18,16 @@ enum class Status {
 std::string_view name_of(Status status);
 
 /// Why a parameter moves.
-enum class Cause { set_up, fetch, release, publish };
+enum class Cause {
+  set_up,    // stages 0 to 2 hold it whole from the start
+  fetch,     // a module is about to read its own
+  external,  // a module is about to read another one's, which it registered
+  prefetch,  // a module that comes later will read it
+  persist,   // it stays whole from step to step, and has new values
+  release,   // nobody needs it any more
+  step,      // the update has made the copy stale
+  publish,   // stages 1 and 2: each rank's updated slice goes to everybody
+};
 std::string_view name_of(Cause cause);
 
 /// How far the gradient of a parameter is, on one rank.
@@ -44,7 +53,7 @@ struct Initial {
 };
 
 /// One weight of the model: what it is, and what state it and its gradient are in on this rank. Its
-/// statuses are written by parameter_state.hpp only.
+/// statuses and `active` are written by parameter_state.hpp only.
 class Parameter {
  public:
   Parameter(std::string name, Index id, Shape shape, Initial initial)
@@ -58,14 +67,14 @@ class Parameter {
 
   Status status() const { return status_; }
   GradientStatus gradient_status() const { return gradient_status_; }
+  /// Modules that are running and read this parameter.
+  Index active() const { return active_; }
 
   /// The whole value, numel() elements; set by the stage, read through Module::weight only.
   float* data = nullptr;
   /// Where this micro-step's gradient is being finished; set while contributions come in.
   float* gradient = nullptr;
 
-  /// Modules that are running and read this parameter.
-  Index active = 0;
   /// Uses in the forward pass of this micro-step, and how many of them have given their gradient.
   Index uses = 0;
   Index contributions = 0;
@@ -79,6 +88,7 @@ class Parameter {
   Initial initial_;
   Status status_ = Status::not_available;
   GradientStatus gradient_status_ = GradientStatus::none;
+  Index active_ = 0;
 };
 
 }  // namespace zerolab

@@ -13,10 +13,20 @@ namespace {
 constexpr std::array kMoves{
     // stages 0 to 2 hold every parameter whole from the start
     Move{Status::not_available, Status::available, Cause::set_up},
-    // stage 3: an all-gather before a module runs, and letting go after it
+    // stage 3: an all-gather before a module runs...
     Move{Status::not_available, Status::inflight, Cause::fetch},
     Move{Status::inflight, Status::available, Cause::fetch},
+    Move{Status::not_available, Status::inflight, Cause::external},
+    Move{Status::inflight, Status::available, Cause::external},
+    // ... or earlier; the module that needs it waits
+    Move{Status::not_available, Status::inflight, Cause::prefetch},
+    Move{Status::inflight, Status::available, Cause::prefetch},
+    // ... and letting go, after the module or once it is no longer the weight
     Move{Status::available, Status::not_available, Cause::release},
+    Move{Status::available, Status::not_available, Cause::step},
+    // what persists is gathered again after the update
+    Move{Status::not_available, Status::inflight, Cause::persist},
+    Move{Status::inflight, Status::available, Cause::persist},
     // stages 1 and 2: after the update each rank's slice goes to everybody
     Move{Status::available, Status::inflight, Cause::publish},
     Move{Status::inflight, Status::available, Cause::publish},
@@ -28,6 +38,24 @@ constexpr std::array kGradientMoves{
     GradientMove{partial, ready}, GradientMove{ready, reducing},  GradientMove{reducing, reduced},
     GradientMove{reduced, freed},
 };
+
+/// What kind of mistake a move is that the table does not have, and what mends it.
+struct Mistake {
+  Code code;
+  std::string_view way_out;
+};
+Mistake mistake_of(Status from, Status to, Cause cause) {
+  if (to == Status::not_available && from == Status::inflight) {
+    return {Code::released_in_flight, "wait for its all-gather before it is released"};
+  }
+  if (to == Status::inflight && from != Status::not_available && cause != Cause::publish) {
+    return {Code::fetched_twice, "gather what is NOT_AVAILABLE only, and release it in between"};
+  }
+  if (to == Status::available && from != Status::inflight && cause != Cause::set_up) {
+    return {Code::waited_without_gather, "start its all-gather before waiting for it"};
+  }
+  return {Code::illegal_move, "the legal moves are listed under state_machine in run.json"};
+}
 
 }  // namespace
 
@@ -49,8 +77,16 @@ std::string_view name_of(Cause cause) {
       return "set_up";
     case Cause::fetch:
       return "fetch";
+    case Cause::external:
+      return "external";
+    case Cause::prefetch:
+      return "prefetch";
+    case Cause::persist:
+      return "persist";
     case Cause::release:
       return "release";
+    case Cause::step:
+      return "step";
     case Cause::publish:
       return "publish";
   }
@@ -85,22 +121,37 @@ void ParameterState::move(Parameter& parameter, Status to, Cause cause, std::str
     return m.from == from && m.to == to && m.cause == cause;
   });
   if (!legal) {
-    throw Error(Code::illegal_move,
+    const Mistake mistake = mistake_of(from, to, cause);
+    throw Error(mistake.code,
                 fmt::format("parameter '{}' on rank {} cannot go from {} to {} by {} (module '{}')",
                             parameter.name(), recorder.rank(), name_of(from), name_of(to),
                             name_of(cause), module),
-                "the legal moves are listed under state_machine in run.json");
+                std::string(mistake.way_out));
   }
-  if (to == Status::not_available && parameter.active > 0) {
+  if (to == Status::not_available && parameter.active_ > 0) {
     throw Error(Code::released_while_active,
                 fmt::format("cannot free parameter '{}' on rank {} after module '{}': {} running "
                             "module(s) still read it",
-                            parameter.name(), recorder.rank(), module, parameter.active),
+                            parameter.name(), recorder.rank(), module, parameter.active_),
                 "release it after the last module that reads it has run");
   }
   parameter.status_ = to;
   recorder.record(ParamEvent{parameter.name(), name_of(from), name_of(to), name_of(cause), module,
-                             parameter.active});
+                             parameter.active_});
+}
+
+void ParameterState::begin_use(Parameter& parameter) { ++parameter.active_; }
+
+void ParameterState::end_use(Parameter& parameter, std::string_view module,
+                             const Recorder& recorder) {
+  if (parameter.active_ == 0) {
+    throw Error(Code::use_count,
+                fmt::format("module '{}' on rank {} ends its use of parameter '{}', which no "
+                            "running module reads",
+                            module, recorder.rank(), parameter.name()),
+                "every module that ends must have begun: run it through forward() and backward()");
+  }
+  --parameter.active_;
 }
 
 void ParameterState::move_gradient(Parameter& parameter, GradientStatus to, Recorder& recorder) {

@@ -67,7 +67,10 @@ RunDefaults run_defaults(const ModelDescription& model) {
     defaults.micro_batch = preset.micro_batch;
     defaults.learning_rate = preset.learning_rate;
   }
-  defaults.reduce_bucket_size = std::max<Index>(1, parameter_count(model) / 16);
+  const Index all = parameter_count(model);
+  defaults.reduce_bucket_size = std::max<Index>(1, all / 16);
+  defaults.prefetch_bucket_size = std::min(largest_parameter(model), std::max<Index>(1, all / 8));
+  defaults.param_persistence_threshold = std::min<Index>(100'000, all / 100);
   return defaults;
 }
 

@@ -19,6 +19,7 @@ void Zero1::set_up(Model& model) {
   parameters_ = FlatBuffer(runtime_, whole, Category::parameters, "parameters");
   gradients_ = FlatBuffer(runtime_, whole, Category::gradients, "gradients");
   moments_ = flat_moments(runtime_, slice);
+  buckets_.set_up(layout_.padded());
   initialise_whole(runtime_, *model_parameters_, layout_, parameters_);
 }
 
@@ -49,7 +50,7 @@ Pending Zero1::reduce(const Bucket& bucket, std::string owner) {
     const Range range = layout_.padded_parameter(gradient.parameter->id());
     runs.push_back({gradients_.at(range.begin), layout_.slice_bounds(range)});
   }
-  return reduce_scatter(runtime_.comm, runs, mean_factor(runtime_), std::move(owner));
+  return reduce_to_owners(runtime_, runs, std::move(owner));
 }
 
 void Zero1::finish_gradients() { buckets_.flush(); }

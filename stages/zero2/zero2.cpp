@@ -23,6 +23,7 @@ void Zero2::set_up(Model& model) {
   parameters_ = FlatBuffer(runtime_, whole, Category::parameters, "parameters");
   gradients_ = FlatBuffer(runtime_, slice, Category::gradients, "gradients");
   moments_ = flat_moments(runtime_, slice);
+  buckets_.set_up(layout_.padded());
   initialise_whole(runtime_, *model_parameters_, layout_, parameters_);
 }
 
@@ -47,9 +48,9 @@ Pending Zero2::reduce(const Bucket& bucket, std::string owner) {
   std::vector<Run> runs;
   for (const ReadyGradient& gradient : bucket) {
     const Range range = layout_.padded_parameter(gradient.parameter->id());
-    runs.push_back({gradient.whole.floats(), layout_.slice_bounds(range)});
+    runs.push_back({gradient.data, layout_.slice_bounds(range)});
   }
-  return reduce_scatter(runtime_.comm, runs, mean_factor(runtime_), std::move(owner));
+  return reduce_to_owners(runtime_, runs, std::move(owner));
 }
 
 // Of the reduced gradients this rank keeps what lies in its slice; the bucket frees the rest.
@@ -57,7 +58,7 @@ void Zero2::keep_slice(const Bucket& bucket) {
   for (const ReadyGradient& gradient : bucket) {
     const Range range = layout_.padded_parameter(gradient.parameter->id());
     const Range part = intersect(range, layout_.slice(runtime_.rank()));
-    accumulate(runtime_, gradient.micro_step, gradient.whole.floats() + (part.begin - range.begin),
+    accumulate(runtime_, gradient.micro_step, gradient.data + (part.begin - range.begin),
                gradients_.at(part.begin), part.size());
   }
 }

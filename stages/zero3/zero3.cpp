@@ -5,13 +5,14 @@
 #include <utility>
 
 #include "stages/base/error.hpp"
-#include "stages/model/parameter_state.hpp"
 #include "stages/optim/optimizer.hpp"
+#include "stages/zero3/persistence.hpp"
 
 namespace zerolab {
 
 Zero3::Zero3(Runtime& runtime)
     : runtime_(runtime),
+      gathered_(runtime),
       buckets_(
           runtime,
           [this](const Bucket& bucket, std::string owner) {
@@ -31,42 +32,26 @@ void Zero3::set_up(Model& model) {
     const Range owned = layout_.of(parameter).owned(runtime_.rank());
     initialise(runtime_, parameter, owned, parameters_.of(parameter));
   }
+
+  buckets_.set_up(layout_.per_rank() * runtime_.ranks());
+
+  const ZeroSettings& zero = runtime_.settings.zero;
+  const std::vector<Index> sizes = model_parameters_->sizes();
+  persistent_ = persistent_parameters(sizes, zero);
+  coordinator_ =
+      Coordinator(sizes, persistent_,
+                  {zero.prefetch_bucket_size, zero.max_live_parameters, zero.max_reuse_distance});
+  gathered_.set_up(*model_parameters_, layout_, parameters_);
 }
 
-// Gathers what the module reads and this rank does not hold whole.
+// Afterwards what the module reads is whole; what the next ones read may be on its way.
 void Zero3::fetch(const Visit& visit) {
-  const std::string& module = visit.module.name();
-  std::vector<Parameter*> missing;
-  std::vector<Run> runs;
-  for (Parameter* parameter : visit.module.reads()) {
-    if (parameter->status() != Status::not_available) continue;
-    const PieceLayout& pieces = layout_.of(*parameter);
-    Buffer whole = runtime_.ledger.allocate(pieces.padded() * size_of(Dtype::fp32),
-                                            Category::gather_buffers, parameter->name());
-    runtime_.device.copy(whole.floats() + runtime_.rank() * pieces.piece_size(),
-                         parameters_.of(*parameter), pieces.piece_size());
-    runs.push_back({whole.floats(), pieces.bounds()});
-    gathered_[parameter->id()] = std::move(whole);
-    ParameterState::move(*parameter, Status::inflight, Cause::fetch, module, runtime_.recorder);
-    missing.push_back(parameter);
-  }
-  Pending gather = all_gather(runtime_.comm, runs, names_of(missing));
-  runtime_.comm.wait(gather);
-  for (Parameter* parameter : missing) {
-    parameter->data = gathered_[parameter->id()].floats();
-    ParameterState::move(*parameter, Status::available, Cause::fetch, module, runtime_.recorder);
-  }
+  carry_out(coordinator_.before(stop_of(visit)), &visit.module);
 }
 
-// Lets go what no other running module reads.
+// Lets go what nobody reads any more, or not soon.
 void Zero3::release(const Visit& visit) {
-  for (Parameter* parameter : visit.module.reads()) {
-    if (parameter->active > 0) continue;
-    ParameterState::move(*parameter, Status::not_available, Cause::release, visit.module.name(),
-                         runtime_.recorder);
-    parameter->data = nullptr;
-    gathered_.erase(parameter->id());
-  }
+  carry_out(coordinator_.after(stop_of(visit)), &visit.module);
 }
 
 // A whole gradient is held for a moment only.
@@ -84,16 +69,16 @@ void Zero3::gradient_ready(Parameter& parameter, MicroStep micro_step) {
 Pending Zero3::reduce(const Bucket& bucket, std::string owner) {
   std::vector<Run> runs;
   for (const ReadyGradient& gradient : bucket) {
-    runs.push_back({gradient.whole.floats(), layout_.of(*gradient.parameter).bounds()});
+    runs.push_back({gradient.data, layout_.of(*gradient.parameter).bounds()});
   }
-  return reduce_scatter(runtime_.comm, runs, mean_factor(runtime_), std::move(owner));
+  return reduce_to_owners(runtime_, runs, std::move(owner));
 }
 
 // Of the reduced gradients this rank keeps its pieces; the bucket frees the rest.
 void Zero3::keep_piece(const Bucket& bucket) {
   for (const ReadyGradient& gradient : bucket) {
     const Index size = layout_.of(*gradient.parameter).piece_size();
-    accumulate(runtime_, gradient.micro_step, gradient.whole.floats() + runtime_.rank() * size,
+    accumulate(runtime_, gradient.micro_step, gradient.data + runtime_.rank() * size,
                gradients_.of(*gradient.parameter), size);
   }
 }
@@ -112,17 +97,49 @@ std::vector<OwnedSlice> Zero3::owned() {
   return slices;
 }
 
-// The pieces are the weights; the next fetch sends them.
-void Zero3::publish() {}
+// The pieces are the weights; the next fetch sends them. What persists is gathered now.
+void Zero3::publish() { carry_out(coordinator_.publish(), nullptr); }
 
 void Zero3::end_pass() {
+  carry_out(coordinator_.end_pass(true), nullptr);
+  check_that_all_rest();
+  if (const std::vector<Stop>* order = coordinator_.recorded()) {
+    check_same_order(runtime_.comm, *order, modules_);
+  }
+}
+
+void Zero3::abandon_pass() { carry_out(coordinator_.end_pass(false), nullptr); }
+
+Stop Zero3::stop_of(const Visit& visit) {
+  Stop stop{modules_.of(visit.module), visit.kind, {}};
+  for (const Parameter* parameter : visit.module.reads()) stop.reads.push_back(parameter->id());
+  return stop;
+}
+
+void Zero3::carry_out(const Decision& decision, const Module* module) {
+  if (decision.change) note(*decision.change);
+  gathered_.carry_out(decision.actions, module);
+}
+
+void Zero3::note(const OrderChange& change) {
+  const std::string text = fmt::format(
+      "step {}: the order of modules has changed after {} visits of the pass: expected {}, got {}; "
+      "it is recorded anew, and nothing is prefetched until the next pass",
+      runtime_.recorder.step(), change.at, modules_.describe(change.expected),
+      modules_.describe(change.got));
+  runtime_.recorder.record(NoteEvent{text});
+}
+
+void Zero3::check_that_all_rest() const {
   for (const Parameter& parameter : *model_parameters_) {
     if (parameter.status() == Status::not_available) continue;
+    const bool persists = persistent_[static_cast<std::size_t>(parameter.id())];
+    if (persists && parameter.status() == Status::available && parameter.active() == 0) continue;
     throw Error(Code::left_gathered,
                 fmt::format("parameter '{}' on rank {} is {} after the pass, with {} running "
                             "module(s)",
                             parameter.name(), runtime_.rank(), name_of(parameter.status()),
-                            parameter.active),
+                            parameter.active()),
                 "every fetch needs its release: run modules through forward() and backward()");
   }
 }

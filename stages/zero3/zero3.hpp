@@ -5,13 +5,14 @@
 
 #include "stages/engine/gradient_buckets.hpp"
 #include "stages/engine/states.hpp"
-#include "stages/zero3/pieces.hpp"
+#include "stages/zero3/gathered.hpp"
+#include "stages/zero3/module_order.hpp"
 
 namespace zerolab {
 
 /// Stage 3, P_os+g+p: a rank holds only its piece of every parameter, gradient and moment. A
-/// parameter is whole from the all-gather before a module that reads it until that module has run
-/// (README.md draws the layout).
+/// parameter is whole from an all-gather before a module that reads it until nobody reads it soon
+/// (README.md draws the layout). The coordinator decides when, `gathered_` does it.
 class Zero3 : public Stage {
  public:
   explicit Zero3(Runtime& runtime);
@@ -26,8 +27,14 @@ class Zero3 : public Stage {
   bool replicated() const override { return false; }
   void publish() override;
   void end_pass() override;
+  void abandon_pass() override;
+  FetchCounts fetch_counts() const override { return coordinator_.counts(); }
 
  private:
+  Stop stop_of(const Visit& visit);
+  void carry_out(const Decision& decision, const Module* module);
+  void note(const OrderChange& change);
+  void check_that_all_rest() const;
   Pending reduce(const Bucket& bucket, std::string owner);
   void keep_piece(const Bucket& bucket);
 
@@ -36,8 +43,11 @@ class Zero3 : public Stage {
   Pieces layout_;
   PieceBuffer parameters_, gradients_;
   std::vector<PieceBuffer> moments_;
-  std::map<Index, Buffer> gathered_;  // whole parameters
-  std::map<Index, Buffer> held_;      // whole gradients that are not finished
+  std::vector<bool> persistent_;
+  Coordinator coordinator_;
+  Gathered gathered_;
+  ModuleNumbers modules_;
+  std::map<Index, Buffer> held_;  // whole gradients that are not finished
   GradientBuckets buckets_;
 };
 

@@ -127,7 +127,7 @@ Remains remains_of(Communicator& communicator, const Training& training) {
   }
   Remains remains{engine.steps_done(), ledger.live()[Category::gather_buffers]};
   for (const Parameter& parameter : model->parameters()) {
-    if (parameter.status() != Status::not_available || parameter.active != 0) {
+    if (parameter.status() != Status::not_available || parameter.active() != 0) {
       remains.all_let_go = false;
     }
   }

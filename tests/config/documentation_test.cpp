@@ -6,6 +6,7 @@
 #include <limits>
 #include <set>
 
+#include "lab/run.hpp"
 #include "stages/config/keys.hpp"
 #include "stages/model/description.hpp"
 #include "tests/config/support.hpp"
@@ -105,11 +106,8 @@ TEST_CASE("docs/configuration.md says of every setting what its value may be", "
 
 TEST_CASE("docs/configuration.md says of every setting what it is if nobody says",
           "[config][docs]") {
-  const RunDefaults defaults = run_defaults(describe_model("gpt-nano"));
   ResolveInput input;
-  input.preset = {{"train_micro_batch_size_per_gpu", defaults.micro_batch, "preset"},
-                  {"optimizer.params.lr", defaults.learning_rate, "preset"},
-                  {"zero_optimization.reduce_bucket_size", defaults.reduce_bucket_size, "preset"}};
+  input.preset = preset_settings(describe_model("gpt-nano"));
   const Effective effective = resolve(input);
   for (const Key& key : keys()) {
     const std::string documented = without_backticks(row_about(key.path).cells[2]);

@@ -15,11 +15,15 @@
 #include "stages/comm/agreement.hpp"
 #include "stages/comm/checked_communicator.hpp"
 #include "stages/comm/job.hpp"
+#include "stages/device/cpu/cpu_device.hpp"
 #include "stages/engine/byte_data.hpp"
+#include "stages/engine/reduce_bucket.hpp"
 #include "stages/model/layers.hpp"
 #include "stages/stages.hpp"
+#include "stages/zero3/module_order.hpp"
 #include "tests/config/support.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/chain.hpp"
 #include "tests/support/layer_harness.hpp"
 #include "tests/support/run_ranks.hpp"
 #include "tests/support/stage_decorator.hpp"
@@ -98,18 +102,68 @@ void unregistered_head() {
   run(2, training);
 }
 
-void move_in_flight() {
+/// Moves a parameter that no rank has whole, by these causes, to these states.
+void move(int rank, const std::vector<std::pair<Status, Cause>>& moves) {
   Parameter parameter{"head.weight", 0, {7}, Initial::zeros()};
-  Recorder recorder(2);
-  ParameterState::move(parameter, Status::inflight, Cause::fetch, "head", recorder);
-  ParameterState::move(parameter, Status::not_available, Cause::release, "head", recorder);
+  Recorder recorder(rank);
+  for (const auto& [to, cause] : moves) {
+    ParameterState::move(parameter, to, cause, "head", recorder);
+  }
+}
+
+void end_use_too_often() {
+  Parameter parameter{"head.weight", 0, {7}, Initial::zeros()};
+  ParameterState::end_use(parameter, "head", Recorder(0));
+}
+
+/// Everything a rank alone needs to communicate.
+struct Rank {
+  explicit Rank(Communicator& communicator)
+      : recorder(communicator.rank()),
+        ledger("device", recorder),
+        device(ledger),
+        comm(communicator, device, ledger, recorder) {}
+
+  Recorder recorder;
+  Ledger ledger;
+  CpuDevice device;
+  CommStream comm;
+};
+
+void fill_while_reducing() {
+  run_ranks(1, [](Communicator& communicator) {
+    Rank rank(communicator);
+    const Settings settings;
+    Runtime runtime{rank.device, rank.ledger, rank.recorder, rank.comm, settings};
+    Parameter parameter{"head.weight", 0, {7}, Initial::zeros()};
+    ReduceBucket bucket(runtime, 1);
+    bucket.add({&parameter, Buffer(), 7}, 7);
+    bucket.close();
+    bucket.start({});
+    bucket.add({&parameter, Buffer(), 7}, 7);
+  });
+}
+
+void other_modules() {
+  run_ranks(2, [](Communicator& communicator) {
+    Rank rank(communicator);
+    const ChainModule first("layers.0", {});
+    const ChainModule one("layers.1", {});
+    const ChainModule other("layers.2", {});
+    ModuleNumbers numbers;
+    std::vector<Stop> order;
+    for (const Module* module : {&first, &first, communicator.rank() == 0 ? &one : &other}) {
+      order.push_back({numbers.of(*module), VisitKind::forward, {}});
+    }
+    check_same_order(rank.comm, order, numbers);
+  });
 }
 
 void release_in_use() {
   Parameter parameter{"head.weight", 0, {7}, Initial::zeros()};
   Recorder recorder(0);
   ParameterState::move(parameter, Status::available, Cause::set_up, "", recorder);
-  parameter.active = 1;
+  ParameterState::begin_use(parameter);
   ParameterState::move(parameter, Status::not_available, Cause::release, "head", recorder);
 }
 
@@ -193,6 +247,7 @@ void other_collectives() {
 }
 
 const std::map<Code, std::function<void()>>& provocations() {
+  using enum Status;
   static const std::map<Code, std::function<void()>> all{
       {Code::internal, stranger_in_a_job},
       {Code::usage,
@@ -217,7 +272,25 @@ const std::map<Code, std::function<void()>>& provocations() {
       {Code::ranks_disagree, other_seeds},
       {Code::out_of_memory, small_budget},
       {Code::parameter_not_available, unregistered_head},
-      {Code::illegal_move, move_in_flight},
+      {Code::illegal_move,
+       [] {
+         move(2, {{not_available, Cause::release}});
+       }},
+      {Code::released_in_flight,
+       [] {
+         move(2, {{inflight, Cause::fetch}, {not_available, Cause::release}});
+       }},
+      {Code::fetched_twice,
+       [] {
+         move(0, {{available, Cause::set_up}, {inflight, Cause::fetch}});
+       }},
+      {Code::waited_without_gather,
+       [] {
+         move(0, {{available, Cause::fetch}});
+       }},
+      {Code::use_count, end_use_too_often},
+      {Code::bucket_state, fill_while_reducing},
+      {Code::module_order, other_modules},
       {Code::released_while_active, release_in_use},
       {Code::left_gathered, keep_gathered},
       {Code::gradient_state, gradient_too_many},

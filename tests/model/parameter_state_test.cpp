@@ -18,8 +18,12 @@ using enum GradientStatus;
 // Written down a second time, so that a move added to the table by mistake is noticed.
 constexpr std::array kExpected{
     Move{not_available, available, Cause::set_up}, Move{not_available, inflight, Cause::fetch},
-    Move{inflight, available, Cause::fetch},       Move{available, not_available, Cause::release},
-    Move{available, inflight, Cause::publish},     Move{inflight, available, Cause::publish},
+    Move{inflight, available, Cause::fetch},       Move{not_available, inflight, Cause::external},
+    Move{inflight, available, Cause::external},    Move{not_available, inflight, Cause::prefetch},
+    Move{inflight, available, Cause::prefetch},    Move{not_available, inflight, Cause::persist},
+    Move{inflight, available, Cause::persist},     Move{available, not_available, Cause::release},
+    Move{available, not_available, Cause::step},   Move{available, inflight, Cause::publish},
+    Move{inflight, available, Cause::publish},
 };
 constexpr std::array kExpectedGradient{
     GradientMove{none, partial},  GradientMove{reduced, partial}, GradientMove{freed, partial},
@@ -27,7 +31,20 @@ constexpr std::array kExpectedGradient{
     GradientMove{reduced, freed},
 };
 constexpr std::array kStatuses{not_available, inflight, available};
-constexpr std::array kCauses{Cause::set_up, Cause::fetch, Cause::release, Cause::publish};
+constexpr std::array kCauses{Cause::set_up,  Cause::fetch,   Cause::external, Cause::prefetch,
+                             Cause::persist, Cause::release, Cause::step,     Cause::publish};
+
+/// The code of a move that is not declared.
+Code code_of(Status from, Status to, Cause cause) {
+  if (from == inflight && to == not_available) return Code::released_in_flight;
+  if (from != not_available && to == inflight && cause != Cause::publish) {
+    return Code::fetched_twice;
+  }
+  if (from != inflight && to == available && cause != Cause::set_up) {
+    return Code::waited_without_gather;
+  }
+  return Code::illegal_move;
+}
 constexpr std::array kGradientStatuses{none, partial, ready, reducing, reduced, freed};
 
 bool expected(Status from, Status to, Cause cause) {
@@ -94,7 +111,7 @@ TEST_CASE("a parameter makes the declared moves, each recorded once, and no othe
         CHECK(bench.parameter.status() == (error ? from : to));
         CHECK(bench.events == (error ? 0 : 1));
         if (error) {
-          CHECK(error->code() == Code::illegal_move);
+          CHECK(error->code() == code_of(from, to, cause));
           CHECK(contains(error->what(),
                          fmt::format("'norm.bias' on rank 3 cannot go from {} to {} by {} (module "
                                      "'norm')",
@@ -111,7 +128,8 @@ TEST_CASE("a parameter makes the declared moves, each recorded once, and no othe
 TEST_CASE("a parameter that a running module reads is not released", "[model]") {
   Bench bench;
   bench.bring_to(available);
-  bench.parameter.active = 2;
+  ParameterState::begin_use(bench.parameter);
+  ParameterState::begin_use(bench.parameter);
   const auto error = thrown_by([&] { bench.move(not_available, Cause::release); });
   REQUIRE(error);
   CHECK(error->code() == Code::released_while_active);
@@ -119,9 +137,22 @@ TEST_CASE("a parameter that a running module reads is not released", "[model]") 
   CHECK(bench.parameter.status() == available);
   CHECK(bench.events == 0);
 
-  bench.parameter.active = 0;
+  ParameterState::end_use(bench.parameter, "norm", bench.recorder);
+  ParameterState::end_use(bench.parameter, "norm", bench.recorder);
   bench.move(not_available, Cause::release);
   CHECK(bench.parameter.status() == not_available);
+}
+
+TEST_CASE("a module ends its use of a parameter as often as it began it, and no more", "[model]") {
+  Bench bench;
+  ParameterState::begin_use(bench.parameter);
+  ParameterState::end_use(bench.parameter, "norm", bench.recorder);
+  const auto error =
+      thrown_by([&] { ParameterState::end_use(bench.parameter, "norm", bench.recorder); });
+  REQUIRE(error);
+  CHECK(error->code() == Code::use_count);
+  CHECK(contains(error->what(), "module 'norm' on rank 3 ends its use of parameter 'norm.bias'"));
+  CHECK(bench.parameter.active() == 0);
 }
 
 TEST_CASE("a gradient makes the declared moves, each recorded once, and no other", "[model]") {

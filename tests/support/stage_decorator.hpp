@@ -28,6 +28,8 @@ class StageDecorator : public Stage {
   bool replicated() const override { return inner_->replicated(); }
   void publish() override { inner_->publish(); }
   void end_pass() override { inner_->end_pass(); }
+  void abandon_pass() override { inner_->abandon_pass(); }
+  FetchCounts fetch_counts() const override { return inner_->fetch_counts(); }
 
  protected:
   Runtime& runtime() { return runtime_; }

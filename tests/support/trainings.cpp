@@ -77,6 +77,11 @@ Training ten_steps(int stage, Index vocabulary) {
   training.settings.zero.stage = stage;
   training.settings.zero.overlap_comm = stage == 3;
   training.settings.zero.reduce_bucket_size = 500;
+  // DeepSpeed's defaults would keep such small models whole all the time.
+  training.settings.zero.contiguous_gradients = false;
+  training.settings.zero.prefetch_bucket_size = 0;
+  training.settings.zero.param_persistence_threshold = 0;
+  training.settings.zero.max_reuse_distance = 0;
   training.settings.optimizer.learning_rate = 1e-2F;
   training.settings.optimizer.weight_decay = 0.01F;
   training.stage = [](Runtime& runtime) { return make_stage(runtime); };

@@ -27,6 +27,7 @@ void ParameterServer::set_up(Model& model) {
   parameters_ = FlatBuffer(runtime_, {0, layout_.padded()}, Category::parameters, "parameters");
   gradients_ = FlatBuffer(runtime_, owned_range(), Category::gradients, "gradients");
   moments_ = flat_moments(runtime_, owned_range());
+  buckets_.set_up(layout_.padded());
   initialise_whole(runtime_, *model_parameters_, layout_, parameters_);
 }
 
@@ -53,7 +54,7 @@ Pending ParameterServer::reduce(const Bucket& bucket, std::string owner) {
   for (const ReadyGradient& gradient : bucket) {
     std::vector<Index> bounds(static_cast<std::size_t>(runtime_.ranks()) + 1, gradient.elements);
     bounds.front() = 0;
-    runs.push_back({gradient.whole.floats(), std::move(bounds)});
+    runs.push_back({gradient.data, std::move(bounds)});
   }
   return reduce_scatter(runtime_.comm, runs, mean_factor(runtime_), std::move(owner));
 }
@@ -63,8 +64,7 @@ void ParameterServer::keep_mean(const Bucket& bucket) {
   if (!is_server()) return;
   for (const ReadyGradient& gradient : bucket) {
     const Range range = layout_.padded_parameter(gradient.parameter->id());
-    accumulate(runtime_, micro_step_, gradient.whole.floats(), gradients_.at(range.begin),
-               range.size());
+    accumulate(runtime_, micro_step_, gradient.data, gradients_.at(range.begin), range.size());
   }
 }
 

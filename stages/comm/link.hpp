@@ -1,0 +1,40 @@
+#pragma once
+
+#include "stages/comm/communicator.hpp"
+
+namespace zerolab {
+
+/// A network between the ranks that there is not. `bandwidth` 0 is as fast as it gets.
+struct Link {
+  double bandwidth = 0;  // bytes a second, in each direction
+  double latency = 0;    // seconds a round takes before its first byte arrives
+
+  bool slows() const { return bandwidth > 0 || latency > 0; }
+};
+
+/// Makes every round of a collective last at least as long as the link would take: latency, and the
+/// larger of what this rank sends and receives, at the bandwidth. The data arrives as fast as it
+/// does; its completion is held back, asleep, so that ranks which share cores do not slow each
+/// other down and compute can overlap as it does on a cluster.
+class LinkCommunicator : public Communicator {
+ public:
+  LinkCommunicator(Communicator& inner, Link link) : inner_(inner), link_(link) {}
+
+  int rank() const override { return inner_.rank(); }
+  int size() const override { return inner_.size(); }
+  std::string description() const override { return inner_.description(); }
+  void exchange(const Exchange& round) override;
+  Index extra_bytes_sent() const override { return inner_.extra_bytes_sent(); }
+  bool announce_failure() override { return inner_.announce_failure(); }
+  void acknowledge_failure() override { inner_.acknowledge_failure(); }
+  std::vector<std::string> whereabouts() const override { return inner_.whereabouts(); }
+
+  /// What this round costs on the link, in seconds.
+  double cost(const Exchange& round) const;
+
+ private:
+  Communicator& inner_;
+  Link link_;
+};
+
+}  // namespace zerolab

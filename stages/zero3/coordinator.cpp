@@ -1,0 +1,226 @@
+#include "stages/zero3/coordinator.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace zerolab {
+namespace {
+
+bool contains(const std::vector<Index>& list, Index value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+}  // namespace
+
+Coordinator::Coordinator(std::vector<Index> elements, std::vector<bool> persistent,
+                         FetchLimits limits)
+    : limits_(limits) {
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    parameters_.push_back({.elements = elements[i], .persistent = persistent[i]});
+  }
+}
+
+Decision Coordinator::before(const Stop& stop) {
+  Decision decision;
+  follow(stop, decision);
+  std::vector<Index> missing;
+  for (const Index parameter : stop.reads) {
+    Knowledge& now = known(parameter);
+    ++now.active;
+    if (now.where == Where::away) missing.push_back(parameter);
+    if (now.ahead) ++counts_.hits;
+    now.ahead = false;
+  }
+  counts_.misses += static_cast<Index>(missing.size());
+  gather(decision, std::move(missing), Cause::fetch);
+  if (follows()) prefetch(decision);
+  wait_for(decision, stop.reads);
+  return decision;
+}
+
+Decision Coordinator::after(const Stop& stop) {
+  Decision decision;
+  std::vector<Index> done;
+  for (const Index parameter : stop.reads) {
+    if (--known(parameter).active == 0 && !stays(parameter)) done.push_back(parameter);
+  }
+  let_go(decision, std::move(done), Cause::release);
+  return decision;
+}
+
+Decision Coordinator::end_pass(bool completed) {
+  Decision decision;
+  if (!in_pass_) return decision;
+  if (completed && follows() && position_ < trace().stops.size()) {
+    forget_rest(decision, std::nullopt);
+  }
+  let_go_unless(decision, {});
+  just_recorded_ = completed && !trace().complete;
+  if (just_recorded_) trace().complete = true;
+  if (!completed && !trace().complete) trace().stops.clear();
+  in_pass_ = false;
+  return decision;
+}
+
+Decision Coordinator::publish() {
+  Decision decision;
+  std::vector<Index> stale;
+  std::vector<Index> persistent;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (!parameters_[i].persistent) continue;
+    persistent.push_back(static_cast<Index>(i));
+    if (parameters_[i].where == Where::whole) stale.push_back(static_cast<Index>(i));
+  }
+  let_go(decision, std::move(stale), Cause::step);
+  gather(decision, persistent, Cause::persist);
+  wait_for(decision, persistent);
+  return decision;
+}
+
+const std::vector<Stop>* Coordinator::recorded() const {
+  return just_recorded_ ? &trace().stops : nullptr;
+}
+
+// Takes the next step of the recorded order, or of the recording.
+void Coordinator::follow(const Stop& stop, Decision& decision) {
+  if (!in_pass_) {
+    in_pass_ = true;
+    just_recorded_ = false;
+    evaluating_ = stop.kind == VisitKind::evaluate;
+    position_ = 0;
+  }
+  std::vector<Stop>& stops = trace().stops;
+  if (follows() && (position_ == stops.size() || stops[position_] != stop)) {
+    forget_rest(decision, stop);
+  }
+  if (!follows()) stops.push_back(stop);
+  ++position_;
+}
+
+// The recorded order is wrong from here on. What was gathered and kept for it goes.
+void Coordinator::forget_rest(Decision& decision, std::optional<Stop> got) {
+  std::vector<Stop>& stops = trace().stops;
+  OrderChange change{static_cast<Index>(position_), std::nullopt, std::move(got)};
+  if (position_ < stops.size()) change.expected = stops[position_];
+  stops.resize(position_);
+  trace().complete = false;
+  let_go_unless(decision, change.got ? change.got->reads : std::vector<Index>{});
+  decision.change = std::move(change);
+}
+
+// What the stops ahead read, nearest first and each parameter once: as far as the bucket reaches,
+// and as there is room for beside what has to be whole now.
+std::vector<Coordinator::Ahead> Coordinator::ahead() const {
+  std::vector<Ahead> result;
+  std::vector<bool> seen(parameters_.size());
+  Index needed = 0;
+  for (const Knowledge& now : parameters_) {
+    if (now.active > 0 || (now.persistent && now.where != Where::away)) needed += now.elements;
+  }
+  Index elements = 0;
+  const std::vector<Stop>& stops = trace().stops;
+  for (std::size_t at = position_; at < stops.size(); ++at) {
+    for (const Index parameter : stops[at].reads) {
+      const auto i = static_cast<std::size_t>(parameter);
+      if (parameters_[i].persistent || seen[i]) continue;
+      elements += parameters_[i].elements;
+      if (elements > limits_.prefetch_bucket) return result;
+      seen[i] = true;
+      if (parameters_[i].active > 0) continue;  // it is counted as needed
+      needed += parameters_[i].elements;
+      if (needed > limits_.max_live) return result;
+      result.push_back({parameter, at});
+    }
+  }
+  return result;
+}
+
+// Whether a parameter that no running module reads is kept whole: because it persists, because few
+// elements are read before its next use, or because that use is so near that it would be prefetched
+// at once.
+bool Coordinator::stays(Index parameter) const {
+  if (known(parameter).persistent) return true;
+  if (!follows()) return false;
+  Index between = 0;
+  const std::vector<Stop>& stops = trace().stops;
+  for (std::size_t at = position_; at < stops.size() && between < limits_.reuse_distance; ++at) {
+    if (contains(stops[at].reads, parameter)) return true;
+    for (const Index other : stops[at].reads) between += known(other).elements;
+  }
+  const std::vector<Ahead> near = ahead();
+  return std::any_of(near.begin(), near.end(),
+                     [&](const Ahead& each) { return each.parameter == parameter; });
+}
+
+// One all-gather for each stop ahead, so that none waits for what a later one needs.
+void Coordinator::prefetch(Decision& decision) {
+  std::vector<Index> together;
+  std::size_t stop = 0;
+  Index elements = 0;
+  for (const Ahead& next : ahead()) {
+    if (known(next.parameter).where != Where::away) continue;
+    if (next.stop != stop) gather(decision, std::exchange(together, {}), Cause::prefetch);
+    stop = next.stop;
+    elements = live_;
+    for (const Index parameter : together) elements += known(parameter).elements;
+    if (in_flight_.size() == kMostInFlight) break;
+    if (elements + known(next.parameter).elements > limits_.max_live) break;
+    together.push_back(next.parameter);
+  }
+  gather(decision, std::move(together), Cause::prefetch);
+}
+
+void Coordinator::gather(Decision& decision, std::vector<Index> parameters, Cause cause) {
+  if (parameters.empty()) return;
+  for (const Index parameter : parameters) {
+    Knowledge& now = known(parameter);
+    now.where = Where::coming;
+    now.ahead = cause == Cause::prefetch;
+    live_ += now.elements;
+  }
+  in_flight_.push_back({cause, parameters});
+  decision.actions.push_back({Action::Kind::gather, cause, std::move(parameters)});
+}
+
+void Coordinator::wait_for(Decision& decision, const std::vector<Index>& parameters) {
+  for (auto flight = in_flight_.begin(); flight != in_flight_.end();) {
+    const bool needed =
+        std::any_of(flight->parameters.begin(), flight->parameters.end(),
+                    [&](Index parameter) { return contains(parameters, parameter); });
+    if (!needed) {
+      ++flight;
+      continue;
+    }
+    for (const Index parameter : flight->parameters) known(parameter).where = Where::whole;
+    decision.actions.push_back({Action::Kind::wait, flight->cause, std::move(flight->parameters)});
+    flight = in_flight_.erase(flight);
+  }
+}
+
+void Coordinator::let_go(Decision& decision, std::vector<Index> parameters, Cause cause) {
+  if (parameters.empty()) return;
+  for (const Index parameter : parameters) {
+    Knowledge& now = known(parameter);
+    if (now.ahead) ++counts_.unused;
+    now.ahead = false;
+    now.where = Where::away;
+    live_ -= now.elements;
+  }
+  decision.actions.push_back({Action::Kind::release, cause, std::move(parameters)});
+}
+
+// Everything that nobody reads now, nobody is about to read, and that does not persist; what is on
+// its way arrives first.
+void Coordinator::let_go_unless(Decision& decision, const std::vector<Index>& needed) {
+  std::vector<Index> idle;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const Knowledge& now = parameters_[i];
+    const auto parameter = static_cast<Index>(i);
+    if (now.where == Where::away || now.active > 0 || now.persistent) continue;
+    if (!contains(needed, parameter)) idle.push_back(parameter);
+  }
+  wait_for(decision, idle);
+  let_go(decision, std::move(idle), Cause::release);
+}
+
+}  // namespace zerolab

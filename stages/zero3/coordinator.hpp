@@ -1,0 +1,138 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "stages/engine/stage.hpp"
+
+namespace zerolab {
+
+/// One visit in a trace: which module, doing what, reading which parameters (their ids).
+struct Stop {
+  Index module = 0;  // any number that means this module
+  VisitKind kind = VisitKind::forward;
+  std::vector<Index> reads;
+
+  bool operator==(const Stop&) const = default;
+};
+
+/// What may be gathered ahead of time, and what may stay. In elements, without padding.
+struct FetchLimits {
+  Index prefetch_bucket = 0;  // read by the stops ahead, and gathered for them
+  Index max_live = 0;         // whole or on its way; a module's own fetch may go beyond it
+  Index reuse_distance = 0;   // read between two uses; less than this, and a parameter stays
+};
+
+/// A thing for the executor to do now.
+struct Action {
+  enum class Kind {
+    gather,   // start one all-gather of these
+    wait,     // until that all-gather is done; then they are whole
+    release,  // let these go
+  };
+  Kind kind;
+  Cause cause;
+  std::vector<Index> parameters;
+
+  bool operator==(const Action&) const = default;
+};
+
+/// Where a pass left the recorded order: no `expected`, and it went on beyond the end; no `got`,
+/// and it ended early.
+struct OrderChange {
+  Index at = 0;  // visits before it in this pass
+  std::optional<Stop> expected, got;
+};
+
+struct Decision {
+  std::vector<Action> actions;
+  std::optional<OrderChange> change;
+};
+
+/// Decides what stage 3 gathers and lets go, and when. It touches nothing: visits go in, actions
+/// come out, and what it knows is a value that can be copied, so that its decisions can be explored
+/// exhaustively (tests/zero3/exploration_test.cpp).
+///
+/// The first pass records the order of visits. From the second on, each visit also gathers what the
+/// next ones read, as far as the limits allow, and keeps what is soon read again. A pass that
+/// leaves the recorded order is recorded anew from there, without prefetching. Passes that train
+/// and evaluations have an order of their own each.
+class Coordinator {
+ public:
+  /// By parameter id: its elements, and whether it stays whole for good.
+  Coordinator(std::vector<Index> elements, std::vector<bool> persistent, FetchLimits limits);
+  Coordinator() = default;
+
+  /// A module begins: afterwards everything it reads is whole.
+  Decision before(const Stop& stop);
+  /// It has run.
+  Decision after(const Stop& stop);
+  /// The pass is over, or an exception ended it: then its order teaches nothing.
+  Decision end_pass(bool completed);
+  /// The weights have been updated: copies of the persistent ones are stale.
+  Decision publish();
+
+  /// The order of the last pass, if that pass recorded it.
+  const std::vector<Stop>* recorded() const;
+
+  FetchCounts counts() const { return counts_; }
+  Index live() const { return live_; }
+
+  /// All-gathers that may be on their way at a time. Two keep a link busy; more of them let large
+  /// ones and those of small modules (norms) mix.
+  static constexpr std::size_t kMostInFlight = 8;
+
+ private:
+  enum class Where { away, coming, whole };
+  struct Knowledge {
+    Index elements = 0;
+    bool persistent = false;
+    Where where = Where::away;
+    bool ahead = false;  // prefetched, and not read since
+    Index active = 0;    // running modules that read it
+  };
+  struct Trace {
+    std::vector<Stop> stops;
+    bool complete = false;  // a whole pass has gone this way
+  };
+  struct Ahead {
+    Index parameter;
+    std::size_t stop;
+  };
+
+  Knowledge& known(Index parameter) { return parameters_[static_cast<std::size_t>(parameter)]; }
+  const Knowledge& known(Index parameter) const {
+    return parameters_[static_cast<std::size_t>(parameter)];
+  }
+  Trace& trace() { return traces_[evaluating_ ? 1 : 0]; }
+  const Trace& trace() const { return traces_[evaluating_ ? 1 : 0]; }
+  bool follows() const { return in_pass_ && trace().complete; }
+
+  void follow(const Stop& stop, Decision& decision);
+  void forget_rest(Decision& decision, std::optional<Stop> got);
+  std::vector<Ahead> ahead() const;
+  bool stays(Index parameter) const;
+  void prefetch(Decision& decision);
+  void gather(Decision& decision, std::vector<Index> parameters, Cause cause);
+  void wait_for(Decision& decision, const std::vector<Index>& parameters);
+  void let_go(Decision& decision, std::vector<Index> parameters, Cause cause);
+  void let_go_unless(Decision& decision, const std::vector<Index>& needed);
+
+  std::vector<Knowledge> parameters_;
+  FetchLimits limits_;
+  std::array<Trace, 2> traces_;  // of training passes, of evaluations
+  bool in_pass_ = false;
+  bool evaluating_ = false;
+  bool just_recorded_ = false;
+  std::size_t position_ = 0;  // visits begun in this pass
+  struct InFlight {
+    Cause cause;
+    std::vector<Index> parameters;
+  };
+  std::vector<InFlight> in_flight_;  // oldest first
+  Index live_ = 0;                   // elements that are not away
+  FetchCounts counts_;
+};
+
+}  // namespace zerolab

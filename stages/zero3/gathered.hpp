@@ -1,0 +1,44 @@
+#pragma once
+
+#include <deque>
+#include <map>
+#include <vector>
+
+#include "stages/zero3/coordinator.hpp"
+#include "stages/zero3/pieces.hpp"
+
+namespace zerolab {
+
+/// The parameters that are whole on this rank, or on their way: carries out what the coordinator
+/// decides. A parameter's buffer is taken when its all-gather is issued and given back when it is
+/// released, so that what is held when follows from the decisions alone, never from timing.
+class Gathered {
+ public:
+  explicit Gathered(Runtime& runtime) : runtime_(runtime) {}
+
+  /// What is gathered from; all of them outlive this.
+  void set_up(ParameterSet& parameters, const Pieces& layout, const PieceBuffer& pieces);
+
+  /// `module` is the one on whose behalf, null if there is none.
+  void carry_out(const std::vector<Action>& actions, const Module* module);
+
+ private:
+  struct InFlight {
+    std::vector<Parameter*> parameters;
+    std::vector<Cause> causes;
+    Pending pending;
+  };
+
+  void gather(const std::vector<Parameter*>& parameters, Cause cause, const Module* module);
+  void wait(const std::vector<Parameter*>& parameters, const Module* module);
+  void release(const std::vector<Parameter*>& parameters, Cause cause, const Module* module);
+
+  Runtime& runtime_;
+  ParameterSet* parameters_ = nullptr;
+  const Pieces* layout_ = nullptr;
+  const PieceBuffer* pieces_ = nullptr;
+  std::map<Index, Buffer> whole_;  // by parameter id
+  std::deque<InFlight> in_flight_;
+};
+
+}  // namespace zerolab
