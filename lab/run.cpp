@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <fstream>
+#include <iostream>
 #include <utility>
 
 #include "lab/deliberate_mistakes.hpp"
@@ -153,7 +154,7 @@ RankReport run_in_folder(Communicator& communicator, Recorder& recorder, const P
                          const std::filesystem::path& folder) {
   const bool writes = communicator.rank() == 0;
   if (writes) write_json(folder / "run.json", run_json(plan, effective, training, communicator));
-  if (writes && effective.settings.zero.log_trace_cache_warnings) show_notes(recorder);
+  if (writes && effective.settings.zero.log_trace_cache_warnings) show_notes(recorder, std::cerr);
   RankReport report = train(communicator, recorder, training);
   recorder.flush();
   if (writes) {

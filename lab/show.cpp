@@ -52,10 +52,10 @@ struct Line {
 
 }  // namespace
 
-void show_notes(Recorder& recorder) {
-  recorder.observe([](const Stamp&, const Event& event) {
+void show_notes(Recorder& recorder, std::ostream& out) {
+  recorder.observe([&out](const Stamp&, const Event& event) {
     if (const auto* note = std::get_if<NoteEvent>(&event)) {
-      fmt::print(stderr, "warning {}\n", note->text);
+      out << "warning " << note->text << std::endl;
     }
   });
 }

@@ -60,12 +60,28 @@ std::string traffic_table(const RankReport& report, Style style) {
   return draw_table(table, style);
 }
 
+// How well communication was hidden, where there was any.
+std::string hiding_text(const RankReport& report) {
+  std::string text;
+  const FetchCounts& fetches = report.fetches;
+  if (fetches.hits + fetches.misses > 0) {
+    text += fmt::format(" prefetch: {} hits, {} misses, {} unused\n", fetches.hits, fetches.misses,
+                        fetches.unused);
+  }
+  const CommTotals& comm = report.comm;
+  if (comm.busy_seconds > 0) {
+    text += fmt::format(" in collectives {}, waited for {}\n", human_seconds(comm.busy_seconds),
+                        human_seconds(comm.exposed_seconds));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string train_table(const RankReport& report, const Training& training, int ranks,
                         Style style) {
   std::string text = steps_table(report, style) + "\n" + memory_table(report.memory[0], style) +
-                     "\n" + traffic_table(report, style) + "\n";
+                     "\n" + traffic_table(report, style) + hiding_text(report) + "\n";
   for (const ValidationResult& result : report.validation) {
     text += fmt::format(" held-out loss after step {}: {:.4f} nats per byte\n", result.step,
                         result.loss);
