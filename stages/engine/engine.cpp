@@ -252,14 +252,23 @@ void Engine::before(const Visit& visit) {
   const Recorder::Clock::time_point start = Recorder::Clock::now();
   runtime_.recorder.begin_module(visit.module.name());
   for (Parameter* parameter : visit.module.reads()) ParameterState::begin_use(*parameter);
-  stage_->fetch(visit);
+  try {
+    stage_->fetch(visit);
+  } catch (...) {  // then it does not run, and nobody says that it ended
+    end_uses(visit);
+    throw;
+  }
   span_starts_.push_back(start);
 }
 
-void Engine::after(const Visit& visit) {
+void Engine::end_uses(const Visit& visit) {
   for (Parameter* parameter : visit.module.reads()) {
     ParameterState::end_use(*parameter, visit.module.name(), runtime_.recorder);
   }
+}
+
+void Engine::after(const Visit& visit) {
+  end_uses(visit);
   stage_->release(visit);
   Recorder& recorder = runtime_.recorder;
   recorder.end_module();

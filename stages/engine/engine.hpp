@@ -47,6 +47,7 @@ class Engine : private ModuleHooks {
  private:
   void before(const Visit& visit) override;
   void after(const Visit& visit) override;
+  void end_uses(const Visit& visit);
   float* gradient_buffer(Parameter& parameter) override;
   void gradient_ready(Parameter& parameter) override;
 

@@ -54,6 +54,9 @@ Decision Coordinator::end_pass(bool completed) {
   if (completed && follows() && position_ < trace().stops.size()) {
     forget_rest(decision, std::nullopt);
   }
+  if (!completed) {
+    for (Knowledge& now : parameters_) now.active = 0;  // whoever ran has ended
+  }
   let_go_unless(decision, {});
   just_recorded_ = completed && !trace().complete;
   if (just_recorded_) trace().complete = true;
@@ -100,12 +103,13 @@ void Coordinator::follow(const Stop& stop, Decision& decision) {
 // The recorded order is wrong from here on. What was gathered and kept for it goes.
 void Coordinator::forget_rest(Decision& decision, std::optional<Stop> got) {
   std::vector<Stop>& stops = trace().stops;
-  OrderChange change{static_cast<Index>(position_), std::nullopt, std::move(got)};
+  let_go_unless(decision, got ? got->reads : std::vector<Index>{});
+  OrderChange& change = decision.change.emplace();
+  change.at = static_cast<Index>(position_);
+  change.got = std::move(got);
   if (position_ < stops.size()) change.expected = stops[position_];
   stops.resize(position_);
   trace().complete = false;
-  let_go_unless(decision, change.got ? change.got->reads : std::vector<Index>{});
-  decision.change = std::move(change);
 }
 
 // What the stops ahead read, nearest first and each parameter once: as far as the bucket reaches,
@@ -156,15 +160,13 @@ bool Coordinator::stays(Index parameter) const {
 void Coordinator::prefetch(Decision& decision) {
   std::vector<Index> together;
   std::size_t stop = 0;
-  Index elements = 0;
+  Index live = live_;  // with what is in `together`
   for (const Ahead& next : ahead()) {
     if (known(next.parameter).where != Where::away) continue;
     if (next.stop != stop) gather(decision, std::exchange(together, {}), Cause::prefetch);
     stop = next.stop;
-    elements = live_;
-    for (const Index parameter : together) elements += known(parameter).elements;
-    if (in_flight_.size() == kMostInFlight) break;
-    if (elements + known(next.parameter).elements > limits_.max_live) break;
+    live += known(next.parameter).elements;
+    if (live > limits_.max_live || in_flight_.size() == kMostInFlight) break;
     together.push_back(next.parameter);
   }
   gather(decision, std::move(together), Cause::prefetch);

@@ -43,23 +43,40 @@ void Gathered::carry_out(const std::vector<Action>& actions, const Module* modul
   }
 }
 
-// One all-gather straight into the parameters' buffers, each with the own piece in its place.
+void Gathered::let_all_go(const std::vector<bool>& persistent) {
+  while (!in_flight_.empty()) wait(in_flight_.front().parameters, nullptr);
+  for (Parameter& parameter : *parameters_) {
+    if (parameter.status() != Status::available) continue;
+    if (persistent[static_cast<std::size_t>(parameter.id())]) continue;
+    release({&parameter}, Cause::release, nullptr);
+  }
+}
+
+// One all-gather straight into the parameters' buffers, each with the own piece in its place. The
+// buffers come first: if there is no memory for all of them, nothing has happened.
 void Gathered::gather(const std::vector<Parameter*>& parameters, Cause cause,
                       const Module* module) {
+  std::vector<Buffer> buffers;
+  buffers.reserve(parameters.size());
+  for (const Parameter* parameter : parameters) {
+    buffers.push_back(
+        runtime_.ledger.allocate(layout_->of(*parameter).padded() * size_of(Dtype::fp32),
+                                 Category::gather_buffers, parameter->name()));
+  }
   InFlight flight{parameters, {}, {}};
   std::vector<Run> runs;
-  for (Parameter* parameter : parameters) {
-    const PieceLayout& pieces = layout_->of(*parameter);
-    Buffer whole = runtime_.ledger.allocate(pieces.padded() * size_of(Dtype::fp32),
-                                            Category::gather_buffers, parameter->name());
-    const bool borrowed = cause == Cause::fetch && module->borrows(*parameter);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    Parameter& parameter = *parameters[i];
+    const PieceLayout& pieces = layout_->of(parameter);
+    const bool borrowed = cause == Cause::fetch && module->borrows(parameter);
     flight.causes.push_back(borrowed ? Cause::external : cause);
-    ParameterState::move(*parameter, Status::inflight, flight.causes.back(), name_of(module),
+    ParameterState::move(parameter, Status::inflight, flight.causes.back(), name_of(module),
                          runtime_.recorder);
-    runtime_.device.copy(whole.floats() + runtime_.rank() * pieces.piece_size(),
-                         pieces_->of(*parameter), pieces.piece_size());
-    runs.push_back({whole.floats(), pieces.bounds()});
-    whole_[parameter->id()] = std::move(whole);
+    float* whole = buffers[i].floats();
+    runtime_.device.copy(whole + runtime_.rank() * pieces.piece_size(), pieces_->of(parameter),
+                         pieces.piece_size());
+    runs.push_back({whole, pieces.bounds()});
+    whole_[parameter.id()] = std::move(buffers[i]);
   }
   flight.pending = all_gather(runtime_.comm, runs, names_of(parameters));
   if (!runtime_.settings.zero.overlap_comm) runtime_.comm.wait(flight.pending);
@@ -67,17 +84,21 @@ void Gathered::gather(const std::vector<Parameter*>& parameters, Cause cause,
 }
 
 void Gathered::wait(const std::vector<Parameter*>& parameters, const Module* module) {
-  const auto flight = std::find_if(in_flight_.begin(), in_flight_.end(), [&](const InFlight& each) {
+  const auto found = std::find_if(in_flight_.begin(), in_flight_.end(), [&](const InFlight& each) {
     return each.parameters == parameters;
   });
-  if (flight != in_flight_.end()) runtime_.comm.wait(flight->pending);
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    Parameter& parameter = *parameters[i];
-    const Cause cause = flight == in_flight_.end() ? Cause::fetch : flight->causes[i];
-    ParameterState::move(parameter, Status::available, cause, name_of(module), runtime_.recorder);
+  InFlight flight{parameters, std::vector<Cause>(parameters.size(), Cause::fetch), {}};
+  if (found != in_flight_.end()) {
+    flight = std::move(*found);
+    in_flight_.erase(found);
+  }
+  runtime_.comm.wait(flight.pending);
+  for (std::size_t i = 0; i < flight.parameters.size(); ++i) {
+    Parameter& parameter = *flight.parameters[i];
+    ParameterState::move(parameter, Status::available, flight.causes[i], name_of(module),
+                         runtime_.recorder);
     parameter.data = whole_.at(parameter.id()).floats();
   }
-  if (flight != in_flight_.end()) in_flight_.erase(flight);
 }
 
 void Gathered::release(const std::vector<Parameter*>& parameters, Cause cause,

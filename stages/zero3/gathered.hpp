@@ -22,6 +22,10 @@ class Gathered {
   /// `module` is the one on whose behalf, null if there is none.
   void carry_out(const std::vector<Action>& actions, const Module* module);
 
+  /// After an exception, which may have come between two actions, or before all of an action: lets
+  /// everything go that is really there, but for those that persist.
+  void let_all_go(const std::vector<bool>& persistent);
+
  private:
   struct InFlight {
     std::vector<Parameter*> parameters;

@@ -108,7 +108,10 @@ void Zero3::end_pass() {
   }
 }
 
-void Zero3::abandon_pass() { carry_out(coordinator_.end_pass(false), nullptr); }
+void Zero3::abandon_pass() {
+  coordinator_.end_pass(false);
+  gathered_.let_all_go(persistent_);
+}
 
 Stop Zero3::stop_of(const Visit& visit) {
   Stop stop{modules_.of(visit.module), visit.kind, {}};

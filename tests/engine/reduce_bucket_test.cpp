@@ -1,5 +1,7 @@
 #include "stages/engine/reduce_bucket.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "stages/device/cpu/cpu_device.hpp"
