@@ -33,6 +33,8 @@ constexpr std::array kCodes{
     CodeInfo{Code::waited_without_gather, "a parameter was waited for that nobody gathers"},
     CodeInfo{Code::use_count, "a module ended its use of a parameter that it had not begun"},
     CodeInfo{Code::bucket_state, "a reduce bucket was read or written out of turn"},
+    CodeInfo{Code::held_by_scope, "a gather scope holds a parameter that something else wants"},
+    CodeInfo{Code::edit_without_owner, "a gathered parameter was written without naming an owner"},
     CodeInfo{Code::not_bit_identical, "stages differ where the same bits are promised"},
     CodeInfo{Code::not_finite, "the loss or the gradient norm is not finite"},
     CodeInfo{Code::communication, "the communication layer failed"},

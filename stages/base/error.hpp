@@ -33,6 +33,8 @@ enum class Code : int {
   waited_without_gather = 408,
   use_count = 409,
   bucket_state = 410,
+  held_by_scope = 411,
+  edit_without_owner = 412,
   not_bit_identical = 501,
   not_finite = 502,
   communication = 701,

@@ -42,6 +42,7 @@ StepResult Engine::step(const BatchSource& batches) {
   const Settings& settings = runtime_.settings;
   Recorder& recorder = runtime_.recorder;
   const Index step = steps_done_ + 1;
+  refuse_open_scopes(step);
   const FetchCounts fetched_before = stage_->fetch_counts();
 
   std::vector<double> losses;
@@ -86,6 +87,18 @@ StepResult Engine::step(const BatchSource& batches) {
         "lower the learning rate, or clip the gradient (gradient_clipping)");
   }
   return result;
+}
+
+// What a scope holds whole would be stale after the update.
+void Engine::refuse_open_scopes(Index step) {
+  for (const Parameter& parameter : model_.parameters()) {
+    if (!parameter.in_scope()) continue;
+    throw Error(Code::held_by_scope,
+                fmt::format("step {} would update parameter '{}' on rank {}, which a gather scope "
+                            "holds",
+                            step, parameter.name(), runtime_.rank()),
+                "end every GatheredParameters before the step");
+  }
 }
 
 double Engine::evaluate(const BatchSource& batches, Index sequences) {

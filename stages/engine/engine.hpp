@@ -51,6 +51,7 @@ class Engine : private ModuleHooks {
   float* gradient_buffer(Parameter& parameter) override;
   void gradient_ready(Parameter& parameter) override;
 
+  void refuse_open_scopes(Index step);
   template <typename Pass>
   void run_pass(Pass pass);
   Tensor forward(const BatchSource& batches, Index step, Index position);

@@ -87,6 +87,13 @@ class Stage {
   /// Instead, when an exception has ended a pass.
   virtual void abandon_pass() {}
 
+  /// A scope outside of the model begins (engine/gathered_parameters.hpp): these must be AVAILABLE
+  /// afterwards. `let_go` ends it; before that, `take_over` for each one that has been written, the
+  /// same values on every rank.
+  virtual void gather(const std::vector<Parameter*>& /*parameters*/) {}
+  virtual void take_over(const Parameter& /*parameter*/) {}
+  virtual void let_go(const std::vector<Parameter*>& /*parameters*/) {}
+
   /// Since set_up.
   virtual FetchCounts fetch_counts() const { return {}; }
 };

@@ -19,14 +19,15 @@ std::string_view name_of(Status status);
 
 /// Why a parameter moves.
 enum class Cause {
-  set_up,    // stages 0 to 2 hold it whole from the start
-  fetch,     // a module is about to read its own
-  external,  // a module is about to read another one's, which it registered
-  prefetch,  // a module that comes later will read it
-  persist,   // it stays whole from step to step, and has new values
-  release,   // nobody needs it any more
-  step,      // the update has made the copy stale
-  publish,   // stages 1 and 2: each rank's updated slice goes to everybody
+  set_up,        // stages 0 to 2 hold it whole from the start
+  fetch,         // a module is about to read its own
+  external,      // a module is about to read another one's, which it registered
+  prefetch,      // a module that comes later will read it
+  persist,       // it stays whole from step to step, and has new values
+  release,       // nobody needs it any more
+  step,          // the update has made the copy stale
+  gather_scope,  // somebody outside of the model reads or writes it
+  publish,       // stages 1 and 2: each rank's updated slice goes to everybody
 };
 std::string_view name_of(Cause cause);
 
@@ -53,7 +54,7 @@ struct Initial {
 };
 
 /// One weight of the model: what it is, and what state it and its gradient are in on this rank. Its
-/// statuses and `active` are written by parameter_state.hpp only.
+/// statuses and counts are written by parameter_state.hpp only.
 class Parameter {
  public:
   Parameter(std::string name, Index id, Shape shape, Initial initial)
@@ -69,6 +70,8 @@ class Parameter {
   GradientStatus gradient_status() const { return gradient_status_; }
   /// Modules that are running and read this parameter.
   Index active() const { return active_; }
+  /// Whether a scope (engine/gathered_parameters.hpp) holds it whole.
+  bool in_scope() const { return in_scope_; }
 
   /// The whole value, numel() elements; set by the stage, read through Module::weight only.
   float* data = nullptr;
@@ -89,6 +92,7 @@ class Parameter {
   Status status_ = Status::not_available;
   GradientStatus gradient_status_ = GradientStatus::none;
   Index active_ = 0;
+  bool in_scope_ = false;
 };
 
 }  // namespace zerolab

@@ -21,6 +21,9 @@ constexpr std::array kMoves{
     // ... or earlier; the module that needs it waits
     Move{Status::not_available, Status::inflight, Cause::prefetch},
     Move{Status::inflight, Status::available, Cause::prefetch},
+    // ... or for a scope outside of the model
+    Move{Status::not_available, Status::inflight, Cause::gather_scope},
+    Move{Status::inflight, Status::available, Cause::gather_scope},
     // ... and letting go, after the module or once it is no longer the weight
     Move{Status::available, Status::not_available, Cause::release},
     Move{Status::available, Status::not_available, Cause::step},
@@ -87,6 +90,8 @@ std::string_view name_of(Cause cause) {
       return "release";
     case Cause::step:
       return "step";
+    case Cause::gather_scope:
+      return "gather_scope";
     case Cause::publish:
       return "publish";
   }
@@ -152,6 +157,23 @@ void ParameterState::end_use(Parameter& parameter, std::string_view module,
                 "every module that ends must have begun: run it through forward() and backward()");
   }
   --parameter.active_;
+}
+
+void ParameterState::begin_scope(Parameter& parameter, const Recorder& recorder) {
+  if (parameter.in_scope_) {
+    throw Error(Code::held_by_scope,
+                fmt::format("parameter '{}' on rank {} is gathered by a scope inside another one "
+                            "that holds it",
+                            parameter.name(), recorder.rank()),
+                "leave it out of the inner scope: it is whole there");
+  }
+  parameter.in_scope_ = true;
+  begin_use(parameter);
+}
+
+void ParameterState::end_scope(Parameter& parameter, const Recorder& recorder) {
+  parameter.in_scope_ = false;
+  end_use(parameter, "gather scope", recorder);
 }
 
 void ParameterState::move_gradient(Parameter& parameter, GradientStatus to, Recorder& recorder) {

@@ -37,6 +37,11 @@ struct ParameterState {
   static void begin_use(Parameter& parameter);
   static void end_use(Parameter& parameter, std::string_view module, const Recorder& recorder);
 
+  /// A scope begins or ends that holds the parameter whole, as a running module does. Throws Error
+  /// (Code::held_by_scope) when there is one already.
+  static void begin_scope(Parameter& parameter, const Recorder& recorder);
+  static void end_scope(Parameter& parameter, const Recorder& recorder);
+
   /// Throws Error (Code::gradient_state).
   static void move_gradient(Parameter& parameter, GradientStatus to, Recorder& recorder);
 };

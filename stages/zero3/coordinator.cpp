@@ -23,14 +23,7 @@ Coordinator::Coordinator(std::vector<Index> elements, std::vector<bool> persiste
 Decision Coordinator::before(const Stop& stop) {
   Decision decision;
   follow(stop, decision);
-  std::vector<Index> missing;
-  for (const Index parameter : stop.reads) {
-    Knowledge& now = known(parameter);
-    ++now.active;
-    if (now.where == Where::away) missing.push_back(parameter);
-    if (now.ahead) ++counts_.hits;
-    now.ahead = false;
-  }
+  std::vector<Index> missing = take(stop.reads);
   counts_.misses += static_cast<Index>(missing.size());
   gather(decision, std::move(missing), Cause::fetch);
   if (follows()) prefetch(decision);
@@ -38,14 +31,17 @@ Decision Coordinator::before(const Stop& stop) {
   return decision;
 }
 
-Decision Coordinator::after(const Stop& stop) {
+Decision Coordinator::after(const Stop& stop) { return give_back(stop.reads); }
+
+Decision Coordinator::open_scope(const std::vector<Index>& parameters) {
   Decision decision;
-  std::vector<Index> done;
-  for (const Index parameter : stop.reads) {
-    if (--known(parameter).active == 0 && !stays(parameter)) done.push_back(parameter);
-  }
-  let_go(decision, std::move(done), Cause::release);
+  gather(decision, take(parameters), Cause::gather_scope);
+  wait_for(decision, parameters);
   return decision;
+}
+
+Decision Coordinator::close_scope(const std::vector<Index>& parameters) {
+  return give_back(parameters);
 }
 
 Decision Coordinator::end_pass(bool completed) {
@@ -53,9 +49,6 @@ Decision Coordinator::end_pass(bool completed) {
   if (!in_pass_) return decision;
   if (completed && follows() && position_ < trace().stops.size()) {
     forget_rest(decision, std::nullopt);
-  }
-  if (!completed) {
-    for (Knowledge& now : parameters_) now.active = 0;  // whoever ran has ended
   }
   let_go_unless(decision, {});
   just_recorded_ = completed && !trace().complete;
@@ -170,6 +163,30 @@ void Coordinator::prefetch(Decision& decision) {
     together.push_back(next.parameter);
   }
   gather(decision, std::move(together), Cause::prefetch);
+}
+
+// Somebody begins to read these; which of them have to be gathered for that.
+std::vector<Index> Coordinator::take(const std::vector<Index>& parameters) {
+  std::vector<Index> missing;
+  for (const Index parameter : parameters) {
+    Knowledge& now = known(parameter);
+    ++now.active;
+    if (now.where == Where::away) missing.push_back(parameter);
+    if (now.ahead) ++counts_.hits;
+    now.ahead = false;
+  }
+  return missing;
+}
+
+// And has read them.
+Decision Coordinator::give_back(const std::vector<Index>& parameters) {
+  Decision decision;
+  std::vector<Index> done;
+  for (const Index parameter : parameters) {
+    if (--known(parameter).active == 0 && !stays(parameter)) done.push_back(parameter);
+  }
+  let_go(decision, std::move(done), Cause::release);
+  return decision;
 }
 
 void Coordinator::gather(Decision& decision, std::vector<Index> parameters, Cause cause) {

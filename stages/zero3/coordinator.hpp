@@ -70,6 +70,9 @@ class Coordinator {
   Decision after(const Stop& stop);
   /// The pass is over, or an exception ended it: then its order teaches nothing.
   Decision end_pass(bool completed);
+  /// A scope outside of the model holds these whole, from one to the other.
+  Decision open_scope(const std::vector<Index>& parameters);
+  Decision close_scope(const std::vector<Index>& parameters);
   /// The weights have been updated: copies of the persistent ones are stale.
   Decision publish();
 
@@ -90,7 +93,7 @@ class Coordinator {
     bool persistent = false;
     Where where = Where::away;
     bool ahead = false;  // prefetched, and not read since
-    Index active = 0;    // running modules that read it
+    Index active = 0;    // running modules and scopes that read it
   };
   struct Trace {
     std::vector<Stop> stops;
@@ -115,6 +118,8 @@ class Coordinator {
   bool stays(Index parameter) const;
   void prefetch(Decision& decision);
   void gather(Decision& decision, std::vector<Index> parameters, Cause cause);
+  std::vector<Index> take(const std::vector<Index>& parameters);
+  Decision give_back(const std::vector<Index>& parameters);
   void wait_for(Decision& decision, const std::vector<Index>& parameters);
   void let_go(Decision& decision, std::vector<Index> parameters, Cause cause);
   void let_go_unless(Decision& decision, const std::vector<Index>& needed);

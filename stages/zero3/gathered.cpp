@@ -43,10 +43,15 @@ void Gathered::carry_out(const std::vector<Action>& actions, const Module* modul
   }
 }
 
+void Gathered::take_over(const Parameter& parameter) {
+  const Range owned = layout_->of(parameter).owned(runtime_.rank());
+  runtime_.device.copy(pieces_->of(parameter), parameter.data + owned.begin, owned.size());
+}
+
 void Gathered::let_all_go(const std::vector<bool>& persistent) {
   while (!in_flight_.empty()) wait(in_flight_.front().parameters, nullptr);
   for (Parameter& parameter : *parameters_) {
-    if (parameter.status() != Status::available) continue;
+    if (parameter.status() != Status::available || parameter.active() > 0) continue;
     if (persistent[static_cast<std::size_t>(parameter.id())]) continue;
     release({&parameter}, Cause::release, nullptr);
   }

@@ -22,8 +22,11 @@ class Gathered {
   /// `module` is the one on whose behalf, null if there is none.
   void carry_out(const std::vector<Action>& actions, const Module* module);
 
+  /// This rank's piece of a parameter that has been written while it is whole.
+  void take_over(const Parameter& parameter);
+
   /// After an exception, which may have come between two actions, or before all of an action: lets
-  /// everything go that is really there, but for those that persist.
+  /// everything go that is really there, but for what persists or a scope holds.
   void let_all_go(const std::vector<bool>& persistent);
 
  private:

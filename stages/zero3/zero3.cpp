@@ -10,6 +10,17 @@
 
 namespace zerolab {
 
+namespace {
+
+std::vector<Index> ids_of(const std::vector<Parameter*>& parameters) {
+  std::vector<Index> ids;
+  ids.reserve(parameters.size());
+  for (const Parameter* parameter : parameters) ids.push_back(parameter->id());
+  return ids;
+}
+
+}  // namespace
+
 Zero3::Zero3(Runtime& runtime)
     : runtime_(runtime),
       gathered_(runtime),
@@ -46,7 +57,13 @@ void Zero3::set_up(Model& model) {
 
 // Afterwards what the module reads is whole; what the next ones read may be on its way.
 void Zero3::fetch(const Visit& visit) {
-  carry_out(coordinator_.before(stop_of(visit)), &visit.module);
+  const Stop stop = stop_of(visit);
+  try {
+    carry_out(coordinator_.before(stop), &visit.module);
+  } catch (...) {
+    coordinator_.after(stop);  // the module does not run; abandon_pass lets go what is there
+    throw;
+  }
 }
 
 // Lets go what nobody reads any more, or not soon.
@@ -113,10 +130,24 @@ void Zero3::abandon_pass() {
   gathered_.let_all_go(persistent_);
 }
 
+void Zero3::gather(const std::vector<Parameter*>& parameters) {
+  const std::vector<Index> ids = ids_of(parameters);
+  try {
+    carry_out(coordinator_.open_scope(ids), nullptr);
+  } catch (...) {
+    coordinator_.close_scope(ids);
+    throw;
+  }
+}
+
+void Zero3::take_over(const Parameter& parameter) { gathered_.take_over(parameter); }
+
+void Zero3::let_go(const std::vector<Parameter*>& parameters) {
+  carry_out(coordinator_.close_scope(ids_of(parameters)), nullptr);
+}
+
 Stop Zero3::stop_of(const Visit& visit) {
-  Stop stop{modules_.of(visit.module), visit.kind, {}};
-  for (const Parameter* parameter : visit.module.reads()) stop.reads.push_back(parameter->id());
-  return stop;
+  return {modules_.of(visit.module), visit.kind, ids_of(visit.module.reads())};
 }
 
 void Zero3::carry_out(const Decision& decision, const Module* module) {
@@ -135,7 +166,7 @@ void Zero3::note(const OrderChange& change) {
 
 void Zero3::check_that_all_rest() const {
   for (const Parameter& parameter : *model_parameters_) {
-    if (parameter.status() == Status::not_available) continue;
+    if (parameter.status() == Status::not_available || parameter.in_scope()) continue;
     const bool persists = persistent_[static_cast<std::size_t>(parameter.id())];
     if (persists && parameter.status() == Status::available && parameter.active() == 0) continue;
     throw Error(Code::left_gathered,

@@ -28,6 +28,9 @@ class Zero3 : public Stage {
   void publish() override;
   void end_pass() override;
   void abandon_pass() override;
+  void gather(const std::vector<Parameter*>& parameters) override;
+  void take_over(const Parameter& parameter) override;
+  void let_go(const std::vector<Parameter*>& parameters) override;
   FetchCounts fetch_counts() const override { return coordinator_.counts(); }
 
  private:

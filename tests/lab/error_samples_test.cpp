@@ -15,8 +15,10 @@
 #include "stages/comm/agreement.hpp"
 #include "stages/comm/checked_communicator.hpp"
 #include "stages/comm/job.hpp"
+#include "stages/ddp/ddp.hpp"
 #include "stages/device/cpu/cpu_device.hpp"
 #include "stages/engine/byte_data.hpp"
+#include "stages/engine/gathered_parameters.hpp"
 #include "stages/engine/reduce_bucket.hpp"
 #include "stages/model/layers.hpp"
 #include "stages/stages.hpp"
@@ -141,6 +143,20 @@ void fill_while_reducing() {
     bucket.close();
     bucket.start({});
     bucket.add({&parameter, Buffer(), 7}, 7);
+  });
+}
+
+void write_in_a_scope_for_reading() {
+  run_ranks(2, [](Communicator& communicator) {
+    Rank rank(communicator);
+    const Settings settings;
+    Runtime runtime{rank.device, rank.ledger, rank.recorder, rank.comm, settings};
+    Ddp stage(runtime);
+    float value = 0;
+    Parameter parameter{"head.weight", 0, {1}, Initial::zeros()};
+    parameter.data = &value;
+    GatheredParameters scope(runtime, stage, {&parameter});
+    if (communicator.rank() == 1) value = 1;
   });
 }
 
@@ -290,6 +306,13 @@ const std::map<Code, std::function<void()>>& provocations() {
        }},
       {Code::use_count, end_use_too_often},
       {Code::bucket_state, fill_while_reducing},
+      {Code::held_by_scope,
+       [] {
+         Parameter parameter{"head.weight", 0, {7}, Initial::zeros()};
+         ParameterState::begin_scope(parameter, Recorder(0));
+         ParameterState::begin_scope(parameter, Recorder(0));
+       }},
+      {Code::edit_without_owner, write_in_a_scope_for_reading},
       {Code::module_order, other_modules},
       {Code::released_while_active, release_in_use},
       {Code::left_gathered, keep_gathered},

@@ -17,13 +17,21 @@ using enum GradientStatus;
 
 // Written down a second time, so that a move added to the table by mistake is noticed.
 constexpr std::array kExpected{
-    Move{not_available, available, Cause::set_up}, Move{not_available, inflight, Cause::fetch},
-    Move{inflight, available, Cause::fetch},       Move{not_available, inflight, Cause::external},
-    Move{inflight, available, Cause::external},    Move{not_available, inflight, Cause::prefetch},
-    Move{inflight, available, Cause::prefetch},    Move{not_available, inflight, Cause::persist},
-    Move{inflight, available, Cause::persist},     Move{available, not_available, Cause::release},
-    Move{available, not_available, Cause::step},   Move{available, inflight, Cause::publish},
+    Move{not_available, available, Cause::set_up},
+    Move{not_available, inflight, Cause::fetch},
+    Move{inflight, available, Cause::fetch},
+    Move{not_available, inflight, Cause::external},
+    Move{inflight, available, Cause::external},
+    Move{not_available, inflight, Cause::prefetch},
+    Move{inflight, available, Cause::prefetch},
+    Move{not_available, inflight, Cause::persist},
+    Move{inflight, available, Cause::persist},
+    Move{available, not_available, Cause::release},
+    Move{available, not_available, Cause::step},
+    Move{available, inflight, Cause::publish},
     Move{inflight, available, Cause::publish},
+    Move{not_available, inflight, Cause::gather_scope},
+    Move{inflight, available, Cause::gather_scope},
 };
 constexpr std::array kExpectedGradient{
     GradientMove{none, partial},  GradientMove{reduced, partial}, GradientMove{freed, partial},
@@ -31,8 +39,9 @@ constexpr std::array kExpectedGradient{
     GradientMove{reduced, freed},
 };
 constexpr std::array kStatuses{not_available, inflight, available};
-constexpr std::array kCauses{Cause::set_up,  Cause::fetch,   Cause::external, Cause::prefetch,
-                             Cause::persist, Cause::release, Cause::step,     Cause::publish};
+constexpr std::array kCauses{Cause::set_up,   Cause::fetch,        Cause::external,
+                             Cause::prefetch, Cause::persist,      Cause::release,
+                             Cause::step,     Cause::gather_scope, Cause::publish};
 
 /// The code of a move that is not declared.
 Code code_of(Status from, Status to, Cause cause) {

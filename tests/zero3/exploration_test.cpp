@@ -15,6 +15,8 @@ constexpr std::array<Index, 3> kElements{1, 2, 4};
 /// What the four modules read: one parameter, two, a shared one with another, nothing.
 const std::array<std::vector<Index>, 4> kReads{
     std::vector<Index>{0}, std::vector<Index>{1, 2}, std::vector<Index>{0, 2}, {}};
+/// What a scope outside of the modules holds.
+const std::vector<Index> kScope{0, 2};
 constexpr Index kLargestModule = 6;
 constexpr Index kMuch = 1000;
 
@@ -22,6 +24,9 @@ struct Limits {
   FetchLimits fetch;
   bool one_persists = false;
 };
+
+/// Whether scopes outside of the model come and go as well.
+enum class Scopes { none, some };
 
 /// Three parameters as they would be on a rank, and everything that must hold of them.
 class World {
@@ -55,10 +60,26 @@ class World {
     check();
   }
 
+  bool has_scope() const { return scope_; }
+  void open_scope() {
+    scope_ = true;
+    for (const Index each : kScope) ++at(each).readers;
+    carry_out(coordinator_.open_scope(kScope));
+    for (const Index each : kScope) expect(at(each).place == Place::whole, "a scope of nothing");
+    check();
+  }
+  void close_scope() {
+    scope_ = false;
+    for (const Index each : kScope) --at(each).readers;
+    carry_out(coordinator_.close_scope(kScope));
+    check();
+  }
+
   void end(bool completed) {
     while (running()) leave();  // an exception passes through all of them
     carry_out(coordinator_.end_pass(completed));
     in_pass_ = false;
+    if (scope_) close_scope();
     rest();
     carry_out(coordinator_.publish());
     rest();
@@ -133,7 +154,7 @@ class World {
       if (at(i).readers == 0) ahead += size_of(i);
     }
     expect(ahead <= limits_.fetch.prefetch_bucket, "more than the bucket ahead");
-    if (stack_.size() <= 1) {
+    if (stack_.size() <= 1 && !scope_) {
       expect(fetched <= std::max(limits_.fetch.max_live, kLargestModule),
              "more than max_live and the largest module");
     }
@@ -153,6 +174,7 @@ class World {
   std::vector<std::vector<Index>> flights_;
   std::vector<std::size_t> stack_;
   bool in_pass_ = false;
+  bool scope_ = false;
   std::string complaint_;
 };
 
@@ -161,9 +183,9 @@ struct Seen {
   Index sequences = 0, hits = 0, unused = 0;
 };
 
-/// Events: one of four modules runs; one of two begins, and others run inside; it ends; the pass
-/// ends; an exception ends the pass.
-void explore(const World& world, int depth, std::string path, Seen& seen) {
+/// Events: one of four modules runs; one of two begins, and others run inside; it ends; a scope
+/// begins; it ends; the pass ends; an exception ends the pass.
+void explore(const World& world, int depth, Scopes scopes, std::string path, Seen& seen) {
   if (!world.complaint().empty()) {
     FAIL(path << ": " << world.complaint());
   }
@@ -179,7 +201,7 @@ void explore(const World& world, int depth, std::string path, Seen& seen) {
   const auto then = [&](const std::string& event, const auto& happens) {
     World next = world;
     happens(next);
-    explore(next, depth - 1, path + event + ' ', seen);
+    explore(next, depth - 1, scopes, path + event + ' ', seen);
   };
   for (std::size_t module = 0; module < kReads.size(); ++module) {
     then("run" + std::to_string(module), [&](World& next) {
@@ -190,12 +212,16 @@ void explore(const World& world, int depth, std::string path, Seen& seen) {
       then("enter" + std::to_string(module), [&](World& next) { next.enter(module); });
     }
   }
+  if (scopes == Scopes::some && !world.has_scope()) {
+    then("open", [](World& next) { next.open_scope(); });
+  }
+  if (world.has_scope()) then("close", [](World& next) { next.close_scope(); });
   if (world.running()) then("leave", [](World& next) { next.leave(); });
   if (world.in_pass() && !world.running()) then("end", [](World& next) { next.end(true); });
   if (world.in_pass()) then("abandon", [](World& next) { next.end(false); });
 }
 
-void explore_all(int depth) {
+void explore_all(int depth, Scopes scopes) {
   for (const Index bucket : {Index{0}, Index{3}, kMuch}) {
     for (const Index live : {Index{4}, kMuch}) {
       for (const Index reuse : {Index{0}, Index{3}}) {
@@ -203,7 +229,7 @@ void explore_all(int depth) {
           INFO("bucket " << bucket << ", max_live " << live << ", reuse distance " << reuse
                          << (one_persists ? ", one persists" : ""));
           Seen seen;
-          explore(World({{bucket, live, reuse}, one_persists}), depth, {}, seen);
+          explore(World({{bucket, live, reuse}, one_persists}), depth, scopes, {}, seen);
           CHECK(seen.sequences > 1000);
           CHECK((seen.hits > 0) == (bucket > 0));
           CHECK((seen.unused > 0) == (bucket > 0));
@@ -214,12 +240,22 @@ void explore_all(int depth) {
 }
 
 TEST_CASE("no sequence of six events makes the coordinator do anything illegal", "[zero3]") {
-  explore_all(6);
+  explore_all(6, Scopes::none);
+}
+
+TEST_CASE("no sequence of five events, scopes among them, makes it do anything illegal",
+          "[zero3]") {
+  explore_all(5, Scopes::some);
 }
 
 TEST_CASE("no sequence of seven events makes the coordinator do anything illegal",
           "[zero3][slow]") {
-  explore_all(7);
+  explore_all(7, Scopes::none);
+}
+
+TEST_CASE("no sequence of six events, scopes among them, makes it do anything illegal",
+          "[zero3][slow]") {
+  explore_all(6, Scopes::some);
 }
 
 }  // namespace

@@ -1,0 +1,269 @@
+// GatheredParameters, in every stage at 1 to 4 ranks; behaviours 4 to 6 of DeepSpeed's own tests.
+
+#include "stages/engine/gathered_parameters.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+
+#include "stages/device/cpu/cpu_device.hpp"
+#include "stages/stages.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/run_ranks.hpp"
+#include "tests/support/thrown.hpp"
+#include "tests/support/trainings.hpp"
+
+namespace zerolab::test {
+namespace {
+
+constexpr std::array kStages{0, 1, 2, 3};
+constexpr std::array kRanks{1, 2, 3, 4};
+
+/// One rank of a training of odd sizes, that a test steps itself.
+struct Rank {
+  Rank(Communicator& communicator, const Training& of)
+      : training(of),
+        recorder(communicator.rank()),
+        ledger("device", recorder),
+        device(ledger),
+        comm(communicator, device, ledger, recorder),
+        model(training.build()),
+        engine(runtime, *model, make_stage(runtime), training.sequence_length) {}
+
+  Parameter& parameter(std::string_view name) { return model->parameters().at(name); }
+  std::vector<Parameter*> parameters(const std::vector<std::string>& names) {
+    std::vector<Parameter*> result;
+    for (const std::string& name : names) result.push_back(&parameter(name));
+    return result;
+  }
+  std::vector<float> values(std::string_view name) {
+    GatheredParameters scope(runtime, engine.stage(), {&parameter(name)});
+    const float* data = parameter(name).data;
+    return {data, data + parameter(name).numel()};
+  }
+  /// Everything is as if nobody had looked.
+  bool rests() {
+    for (const Parameter& each : model->parameters()) {
+      const Status at_rest =
+          training.settings.zero.stage == 3 ? Status::not_available : Status::available;
+      if (each.status() != at_rest || each.active() != 0 || each.in_scope()) return false;
+    }
+    return ledger.live()[Category::gather_buffers] == 0;
+  }
+
+  Training training;
+  Recorder recorder;
+  Ledger ledger;
+  CpuDevice device;
+  CommStream comm;
+  Runtime runtime{device, ledger, recorder, comm, training.settings, training.seed};
+  std::unique_ptr<Model> model;
+  Engine engine;
+};
+
+/// Runs the body on every rank of a training in this stage; what it returns, by rank.
+template <typename Body>
+auto on_ranks(int ranks, int stage, Body body) {
+  const Training training = training_of_odd_sizes(stage);
+  return run_ranks(ranks, [&](Communicator& communicator) {
+    Rank rank(communicator, training);
+    return body(rank);
+  });
+}
+
+template <typename Check>
+void everywhere(Check check) {
+  for (const int stage : kStages) {
+    for (const int ranks : kRanks) {
+      INFO("stage " << stage << ", " << ranks << " ranks");
+      check(stage, ranks);
+    }
+  }
+}
+
+TEST_CASE("in a scope parameters are whole, the same on every rank and in every stage",
+          "[engine]") {
+  const auto expected =
+      on_ranks(1, 0, [](Rank& rank) { return rank.values("embedding.weight"); })[0];
+  REQUIRE(expected.size() == 33);
+  everywhere([&](int stage, int ranks) {
+    for (const auto& values : on_ranks(ranks, stage, [](Rank& rank) {
+           std::vector<float> seen = rank.values("embedding.weight");
+           if (!rank.rests()) seen.clear();
+           return seen;
+         })) {
+      CHECK(values == expected);
+    }
+  });
+}
+
+TEST_CASE("behaviour 4: what the named rank writes is what every rank has and trains on",
+          "[engine]") {
+  // The last rank writes; the others write something else, which is lost.
+  const auto write_and_train = [](Rank& rank) {
+    const int owner = rank.runtime.ranks() - 1;
+    {
+      GatheredParameters scope(rank.runtime, rank.engine.stage(),
+                               rank.parameters({"head.weight", "norm.bias"}), owner);
+      const float value = rank.runtime.rank() == owner ? 0.25F : 99;
+      std::fill_n(rank.parameter("head.weight").data, 55, value);
+      std::fill_n(rank.parameter("norm.bias").data, 3, 2 * value);
+    }
+    const bool rests = rank.rests();
+    RankReport report;
+    const bool right = rank.values("head.weight") == std::vector<float>(55, 0.25F) &&
+                       rank.values("norm.bias") == std::vector<float>(3, 0.5F);
+    for (int step = 0; step < 3; ++step) {
+      report.steps.push_back(rank.engine.step(rank.training.batches));
+    }
+    return rests && right ? bits(report) : std::vector<std::string>{};
+  };
+  for (const int ranks : kRanks) {
+    const auto expected = on_ranks(ranks, 0, write_and_train)[0];
+    REQUIRE(expected.size() == 3);
+    for (const int stage : kStages) {
+      for (const auto& got : on_ranks(ranks, stage, write_and_train)) CHECK(got == expected);
+    }
+  }
+}
+
+TEST_CASE("B13: a weight initialised from outside starts the training there", "[cases]") {
+  const auto loss_from = [](int ranks, int stage) {
+    return on_ranks(ranks, stage, [](Rank& rank) {
+      {
+        GatheredParameters scope(rank.runtime, rank.engine.stage(),
+                                 rank.parameters({"embedding.weight"}), 0);
+        if (rank.runtime.rank() == 0) {
+          std::fill_n(rank.parameter("embedding.weight").data, 33, 0.5F);
+        }
+      }
+      const bool whole = rank.values("embedding.weight") == std::vector<float>(33, 0.5F);
+      rank.engine.step(rank.training.batches);
+      return std::pair{whole, rank.engine.evaluate(rank.training.batches, 12)};
+    })[0];
+  };
+  for (const int ranks : kRanks) {
+    const double expected = loss_from(ranks, 0).second;
+    for (const int stage : kStages) {
+      const auto [whole, loss] = loss_from(ranks, stage);
+      CHECK(whole);
+      CHECK(loss == expected);
+    }
+  }
+}
+
+TEST_CASE("B09: writing a weight that was gathered for reading is told on all ranks", "[cases]") {
+  everywhere([](int stage, int ranks) {
+    const auto told = on_ranks(ranks, stage, [](Rank& rank) {
+      const std::vector<float> before = rank.values("head.weight");
+      std::string message;
+      try {
+        GatheredParameters scope(rank.runtime, rank.engine.stage(),
+                                 rank.parameters({"head.weight", "head.bias"}));
+        if (rank.runtime.rank() == rank.runtime.ranks() - 1) {
+          rank.parameter("head.weight").data[0] += 1;
+        }
+      } catch (const Error& error) {
+        message = error.what();
+      }
+      // in stage 3 the shards have what they had
+      const bool same =
+          rank.training.settings.zero.stage < 3 || rank.values("head.weight") == before;
+      return same && rank.rests() ? message : "not at rest: " + message;
+    });
+    for (const std::string& message : told) {
+      CHECK(message ==
+            "ZL412: gathered parameters were written, though their scope was opened for reading\n"
+            "  'head.weight' by rank " +
+                std::to_string(ranks - 1) +
+                "\n  way out: name the rank whose values everybody is to get: "
+                "GatheredParameters(..., modifier_rank)");
+    }
+  });
+}
+
+TEST_CASE("behaviour 6: scopes may be nested, but not hold the same parameter", "[engine]") {
+  everywhere([](int stage, int ranks) {
+    for (const bool fine : on_ranks(ranks, stage, [](Rank& rank) {
+           Stage& of_rank = rank.engine.stage();
+           bool refused = false;
+           bool whole = false;
+           {
+             GatheredParameters outer(rank.runtime, of_rank,
+                                      rank.parameters({"norm.weight", "norm.weight"}));
+             {
+               GatheredParameters inner(rank.runtime, of_rank, rank.parameters({"head.bias"}));
+               whole = rank.parameter("norm.weight").status() == Status::available &&
+                       rank.parameter("head.bias").status() == Status::available;
+             }
+             const auto error = thrown_by([&] {
+               GatheredParameters again(rank.runtime, of_rank,
+                                        rank.parameters({"head.bias", "norm.weight"}));
+             });
+             refused = error && error->code() == Code::held_by_scope &&
+                       contains(error->what(), "parameter 'norm.weight' on rank ");
+             whole = whole && rank.parameter("norm.weight").status() == Status::available;
+           }
+           return refused && whole && rank.rests();
+         })) {
+      CHECK(fine);
+    }
+  });
+}
+
+TEST_CASE("a scope may be open while the model is evaluated, not while it trains", "[engine]") {
+  everywhere([](int stage, int ranks) {
+    for (const bool fine : on_ranks(ranks, stage, [](Rank& rank) {
+           rank.engine.step(rank.training.batches);
+           const double expected = rank.engine.evaluate(rank.training.batches, 6);
+           bool same = false;
+           std::optional<Error> error;
+           {
+             GatheredParameters scope(rank.runtime, rank.engine.stage(),
+                                      rank.parameters({"head.weight", "embedding.weight"}));
+             same = rank.engine.evaluate(rank.training.batches, 6) == expected;
+             error = thrown_by([&] { rank.engine.step(rank.training.batches); });
+           }
+           rank.engine.step(rank.training.batches);
+           return same && error && error->code() == Code::held_by_scope && rank.rests();
+         })) {
+      CHECK(fine);
+    }
+  });
+}
+
+TEST_CASE("a scope that an exception leaves lets go, without talking to the other ranks",
+          "[engine]") {
+  everywhere([](int stage, int ranks) {
+    for (const bool fine : on_ranks(ranks, stage, [](Rank& rank) {
+           bool caught = false;
+           try {
+             GatheredParameters scope(rank.runtime, rank.engine.stage(),
+                                      rank.parameters({"head.weight"}), 0);
+             throw std::runtime_error("enough");
+           } catch (const std::runtime_error&) {
+             caught = true;
+           }
+           return caught && rank.rests() && rank.comm.totals().traffic.count(Op::broadcast) == 0;
+         })) {
+      CHECK(fine);
+    }
+  });
+}
+
+TEST_CASE("a rank that there is not cannot be the one that writes", "[engine]") {
+  for (const int modifier : {-1, 2}) {
+    const auto error = on_ranks(2, 3, [&](Rank& rank) {
+      return thrown_by([&] {
+        GatheredParameters scope(rank.runtime, rank.engine.stage(),
+                                 rank.parameters({"head.weight"}), modifier);
+      });
+    })[0];
+    REQUIRE(error);
+    CHECK(error->code() == Code::usage);
+    CHECK(contains(error->what(), "there are 2 ranks"));
+  }
+}
+
+}  // namespace
+}  // namespace zerolab::test
