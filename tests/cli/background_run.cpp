@@ -73,6 +73,10 @@ std::vector<pid_t> rank_processes(const std::filesystem::path& folder) {
   return processes;
 }
 
+bool nothing_is_left(const std::filesystem::path& folder) {
+  return comes_true([&] { return rank_processes(folder).empty(); });
+}
+
 bool reaches_step(const std::filesystem::path& folder, int steps) {
   return comes_true([&] {
     const std::string log = text_of(folder / "rank0.events.jsonl");

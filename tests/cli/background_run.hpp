@@ -31,6 +31,10 @@ class BackgroundRun {
 /// The processes that mpirun has started for the run in this folder, in order of their ranks.
 std::vector<pid_t> rank_processes(const std::filesystem::path& folder);
 
+/// Waits until none of them is left, half a minute at most: mpirun may end before the last process
+/// that it killed has. False if one stays.
+bool nothing_is_left(const std::filesystem::path& folder);
+
 /// Waits until rank 0's log has so many steps, half a minute at most. False if it never has.
 bool reaches_step(const std::filesystem::path& folder, int steps);
 

@@ -116,5 +116,5 @@ TEST_CASE("a rank that leaves without a word ends the job, and nothing is left o
   const Scratch folder;
   const Outcome outcome = run_failing({Launch::mpirun, 4, Occasion::forward, 2, 2}, "exit", folder);
   CHECK(outcome.status != 0);
-  CHECK(rank_processes(folder.path("")).empty());
+  CHECK(nothing_is_left(folder.path("")));
 }

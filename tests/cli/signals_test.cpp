@@ -62,7 +62,7 @@ TEST_CASE("SIGINT and SIGTERM end a run in order, with 128 + n and one message")
       CHECK(zerolab::reads_like(code + ": " + std::string(error["message"]),
                                 zerolab::sample_of(kind)));
       check_logs(scratch.path("run"), 3);
-      CHECK(rank_processes(scratch.path("run")).empty());
+      CHECK(nothing_is_left(scratch.path("run")));
     }
   }
 }
@@ -77,7 +77,7 @@ TEST_CASE("when a rank is killed nothing is left of the job, and the logs can be
     kill(processes[1], SIGKILL);
     const Outcome outcome = run.finish();
     CHECK(outcome.status > 0);
-    CHECK(rank_processes(scratch.path("run")).empty());
+    CHECK(nothing_is_left(scratch.path("run")));
     check_logs(scratch.path("run"), ranks);
   }
 }
@@ -97,7 +97,7 @@ TEST_CASE("when a rank is stopped the watchdog ends the run and says where each 
     CHECK(outcome.count("rank 0 waits in ") == 1);
     CHECK(outcome.count("rank 1 does not answer") == 1);
     CHECK(read_json(scratch.path("run") / "error.json")["code"] == "ZL705");
-    CHECK(rank_processes(scratch.path("run")).empty());
+    CHECK(nothing_is_left(scratch.path("run")));
     check_logs(scratch.path("run"), ranks);
   }
 }
