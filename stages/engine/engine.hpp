@@ -42,6 +42,7 @@ class Engine : private ModuleHooks {
   /// The mean loss over `sequences` positions of step 0 of the source, without learning.
   double evaluate(const BatchSource& batches, Index sequences);
 
+  Model& model() { return model_; }
   Stage& stage() { return *stage_; }
 
  private:

@@ -57,6 +57,7 @@ RankReport train(Communicator& communicator, Recorder& recorder, const Training&
     Runtime runtime{device, ledger, recorder, comm, training.settings, training.seed};
     const std::unique_ptr<Model> model = training.build();
     Engine engine(runtime, *model, training.stage(runtime), training.sequence_length);
+    if (training.prepare) training.prepare(runtime, engine);
     barrier(comm, "set-up");
     recorder.start_clock();
     run_steps(engine, training, ledger, comm, report);

@@ -29,6 +29,9 @@ struct Training {
   Index validation_sequences = 0;
   Index validate_every = 0;
 
+  /// Called on every rank between set-up and the first step: to look at weights, or write them
+  /// (engine/gathered_parameters.hpp).
+  std::function<void(Runtime&, Engine&)> prepare = {};
   /// Called on every rank after each step, for progress.
   std::function<void(Index step, const StepResult&, const Ledger&)> on_step = {};
 };
