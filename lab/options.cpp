@@ -43,7 +43,7 @@ struct Raw {
   std::string prefetch, persistence, live, reuse, link;
   std::string data, config, mistake, log_level = "events";
   std::vector<std::string> show;
-  bool overlap = false, no_overlap = false;
+  bool overlap = false, no_overlap = false, checkpointing = false;
   bool check_collectives = false, no_check_collectives = false;
   int ranks = 0;
 };
@@ -87,6 +87,11 @@ void add_what_to_train(CLI::App& app, Raw& raw) {
       ->check(whole_number(0, 1'000'000'000))
       ->type_name("STEPS")
       ->capture_default_str();
+  app.add_option("--freeze", options.frozen,
+                 "Parameters that are not trained, or modules with all of theirs")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("NAME,NAME...");
   name_group(app, "What to train");
 }
 
@@ -126,6 +131,8 @@ void add_settings(CLI::App& app, Raw& raw) {
   app.add_option("--max-reuse-distance", raw.reuse,
                  "Stage 3: elements read until the next use, for a parameter to stay whole")
       ->type_name("COUNT");
+  app.add_flag("--activation-checkpointing", raw.checkpointing,
+               "Keep only the input of each block, and run it again in backward");
   app.add_flag("--overlap-comm", raw.overlap, "Communicate while compute goes on");
   app.add_flag("--no-overlap-comm", raw.no_overlap, "Do not");
   name_group(app, "Settings (a flag beats the file, the file the model's preset)");
@@ -215,6 +222,9 @@ std::vector<Given> settings_of(const Raw& raw) {
   if (raw.overlap || raw.no_overlap) {
     given.push_back({"zero_optimization.overlap_comm", raw.overlap,
                      raw.overlap ? "--overlap-comm" : "--no-overlap-comm"});
+  }
+  if (raw.checkpointing) {
+    given.push_back({"activation_checkpointing.enabled", true, "--activation-checkpointing"});
   }
   return given;
 }

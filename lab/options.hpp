@@ -30,7 +30,8 @@ struct RunOptions {
   std::vector<int> stages{0, 1, 2, 3};  // compare only: train's stage is a setting
   Index steps = 30;
   std::uint64_t seed = 1;
-  Index validate_every = 0;  // 0: after the last step only
+  Index validate_every = 0;         // 0: after the last step only
+  std::vector<std::string> frozen;  // parameters, or modules with all they have
 
   std::optional<int> ranks;                  // -n; under mpirun never given
   int threads = 1;                           // per rank

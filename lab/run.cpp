@@ -33,6 +33,7 @@ nlohmann::ordered_json facts(const Plan& plan, const std::vector<Effective>& eff
       {"--steps", options.steps},
       {"--seed", options.seed},
       {"--validate-every", options.validate_every},
+      {"--freeze", options.frozen},
       {"--threads", options.threads},
       {"--link", to_string(options.link)},
       {"--check-collectives", options.check_collectives},
@@ -97,16 +98,23 @@ Effective settings_for(const Plan& plan, std::optional<int> stage) {
   input.world_size = plan.ranks;
   input.world_size_source = fmt::format("{} ranks", plan.ranks);
   Effective effective = resolve(input);
-  const std::vector<Index> sizes = build_model(plan.model)->parameters().sizes();
-  const std::string whole = why_nothing_is_released(sizes, effective.settings.zero);
+  const std::unique_ptr<Model> model = build_model(plan.model);
+  const std::string whole =
+      why_nothing_is_released(model->parameters().sizes(), effective.settings.zero);
   if (!whole.empty()) effective.warnings.push_back(whole);
+  if (effective.settings.activation_checkpointing && model->root().segments().empty()) {
+    effective.warnings.push_back(
+        "activation_checkpointing.enabled has no effect: this model has no blocks to recompute");
+  }
   return effective;
 }
 
 Training training_for(const Plan& plan, const Effective& effective) {
   Training training;
-  training.build = [model = plan.model, mistake = plan.options.deliberate_mistake] {
+  training.build = [model = plan.model, frozen = plan.options.frozen,
+                    mistake = plan.options.deliberate_mistake] {
     std::unique_ptr<Model> built = build_model(model);
+    for (const std::string& name : frozen) built->parameters().freeze(name);
     if (mistake) make_deliberate_mistake(*mistake, *built);
     return built;
   };

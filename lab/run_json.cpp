@@ -21,7 +21,8 @@ Json parameters_json(const Training& training) {
     list.push_back({{"id", parameter.id()},
                     {"name", parameter.name()},
                     {"shape", parameter.shape()},
-                    {"numel", parameter.numel()}});
+                    {"numel", parameter.numel()},
+                    {"requires_grad", parameter.requires_grad()}});
   }
   return list;
 }

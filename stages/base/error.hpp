@@ -37,6 +37,7 @@ enum class Code : int {
   edit_without_owner = 412,
   not_bit_identical = 501,
   not_finite = 502,
+  replicas_differ = 503,
   communication = 701,
   mpi_singletons = 702,
   peer_failed = 703,

@@ -1,6 +1,7 @@
 #include "stages/config/keys.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -53,6 +54,10 @@ std::string_view only_stages_2_and_3(const Settings& settings) {
              : "in stages 0 and 1 all gradients lie end to end in one buffer anyway";
 }
 
+std::string list_text(const std::vector<std::string>& names) {
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
 std::string limit_text(Index limit) {
   return limit == std::numeric_limits<Index>::max() ? "unlimited" : fmt::to_string(limit);
 }
@@ -85,6 +90,10 @@ const std::array kKeys{
         [](Effective& e, const Json& v) { e.settings.gradient_clipping = v.get<double>(); },
         [](const Effective& e) { return fmt::to_string(e.settings.gradient_clipping); },
         only_when_clipping},
+    Key{"activation_checkpointing.enabled", Kind::boolean, 0, 0,
+        [](Effective& e, const Json& v) { e.settings.activation_checkpointing = v.get<bool>(); },
+        [](const Effective& e) { return fmt::to_string(e.settings.activation_checkpointing); },
+        always_active},
     Key{"optimizer.type", Kind::text, 0, 0,
         [](Effective& e, const Json& v) {
           e.settings.optimizer.type = lower(v.get<std::string>()) == "sgd" ? Type::sgd : Type::adam;
@@ -136,6 +145,22 @@ const std::array kKeys{
         [](Effective& e, const Json& v) { e.settings.zero.contiguous_gradients = v.get<bool>(); },
         [](const Effective& e) { return fmt::to_string(e.settings.zero.contiguous_gradients); },
         only_stages_2_and_3},
+    Key{"zero_optimization.enable_sanity_checks", Kind::boolean, 0, 0,
+        [](Effective& e, const Json& v) { e.settings.zero.enable_sanity_checks = v.get<bool>(); },
+        [](const Effective& e) { return fmt::to_string(e.settings.zero.enable_sanity_checks); },
+        always_active},
+    Key{"zero_optimization.leaf_module.classes", Kind::names, 0, 0,
+        [](Effective& e, const Json& v) { e.settings.zero.leaf_modules.classes = v; },
+        [](const Effective& e) { return list_text(e.settings.zero.leaf_modules.classes); },
+        always_active},
+    Key{"zero_optimization.leaf_module.names", Kind::names, 0, 0,
+        [](Effective& e, const Json& v) { e.settings.zero.leaf_modules.names = v; },
+        [](const Effective& e) { return list_text(e.settings.zero.leaf_modules.names); },
+        always_active},
+    Key{"zero_optimization.leaf_module.name_suffixes", Kind::names, 0, 0,
+        [](Effective& e, const Json& v) { e.settings.zero.leaf_modules.name_suffixes = v; },
+        [](const Effective& e) { return list_text(e.settings.zero.leaf_modules.name_suffixes); },
+        always_active},
     Key{"zero_optimization.stage3_prefetch_bucket_size", Kind::whole, 0, kElements,
         [](Effective& e, const Json& v) { e.settings.zero.prefetch_bucket_size = v.get<Index>(); },
         [](const Effective& e) { return fmt::to_string(e.settings.zero.prefetch_bucket_size); },
@@ -167,6 +192,14 @@ const std::array kKeys{
           e.settings.zero.log_trace_cache_warnings = v.get<bool>();
         },
         [](const Effective& e) { return fmt::to_string(e.settings.zero.log_trace_cache_warnings); },
+        only_stage_3},
+    Key{"zero_optimization.auto_register_external_parameters", Kind::boolean, 0, 0,
+        [](Effective& e, const Json& v) {
+          e.settings.zero.auto_register_external_parameters = v.get<bool>();
+        },
+        [](const Effective& e) {
+          return fmt::to_string(e.settings.zero.auto_register_external_parameters);
+        },
         only_stage_3},
 };
 
@@ -226,6 +259,14 @@ std::optional<std::string> check_kind(Kind kind, double least, double most, Json
       break;
     case Kind::pair:
       return check_betas(value);
+    case Kind::names: {
+      if (value.is_string()) value = Json::array({value});
+      const auto is_text = [](const Json& each) { return each.is_string(); };
+      if (!value.is_array() || !std::all_of(value.begin(), value.end(), is_text)) {
+        return wrong_type("a list of strings");
+      }
+      break;
+    }
     case Kind::block:
       break;
   }

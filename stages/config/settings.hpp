@@ -1,11 +1,18 @@
 #pragma once
 
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "stages/base/types.hpp"
 #include "stages/optim/optimizer.hpp"
 
 namespace zerolab {
+
+/// Modules by C++ class, by name, and by the end of their names.
+struct LeafModules {
+  std::vector<std::string> classes, names, name_suffixes;
+};
 
 /// `zero_optimization` in the configuration. Sizes are in elements.
 struct ZeroSettings {
@@ -14,6 +21,8 @@ struct ZeroSettings {
   Index reduce_bucket_size = 500'000'000;
   bool reduce_scatter = true;
   bool contiguous_gradients = true;
+  bool enable_sanity_checks = false;
+  LeafModules leaf_modules = {};
 
   // stage 3 only
   Index prefetch_bucket_size = 50'000'000;
@@ -22,12 +31,14 @@ struct ZeroSettings {
   Index max_live_parameters = 1'000'000'000;
   Index max_reuse_distance = 1'000'000'000;
   bool log_trace_cache_warnings = false;
+  bool auto_register_external_parameters = false;
 };
 
 /// Everything that shapes a run beside the model, the data and the seed. Equal on every rank.
 struct Settings {
   Index micro_batch = 1;  // train_micro_batch_size_per_gpu, sequences
   Index gradient_accumulation_steps = 1;
+  bool activation_checkpointing = false;
   double gradient_clipping = 1.0;  // global L2 norm; 0 is off
   OptimizerSettings optimizer;
   ZeroSettings zero;

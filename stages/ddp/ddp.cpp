@@ -11,13 +11,14 @@ Ddp::Ddp(Runtime& runtime)
 
 void Ddp::set_up(Model& model) {
   model_parameters_ = &model.parameters();
-  layout_ = FlatLayout(model_parameters_->sizes(), runtime_.ranks());
+  layout_ = FlatLayout(model_parameters_->trainable_sizes(), runtime_.ranks());
   const Range whole{0, layout_.padded()};
   parameters_ = FlatBuffer(runtime_, whole, Category::parameters, "parameters");
   gradients_ = FlatBuffer(runtime_, whole, Category::gradients, "gradients");
   moments_ = flat_moments(runtime_, whole);
   buckets_.set_up(layout_.padded());
   initialise_whole(runtime_, *model_parameters_, layout_, parameters_);
+  frozen_.set_up(runtime_, *model_parameters_);
 }
 
 // Every parameter is always whole.
@@ -53,8 +54,9 @@ Pending Ddp::reduce(const Bucket& bucket, std::string owner) {
 void Ddp::finish_gradients() { buckets_.flush(); }
 
 std::vector<OwnedSlice> Ddp::owned() {
-  return flat_slices(*model_parameters_, layout_, {0, layout_.padded()}, gradients_, parameters_,
-                     moments_);
+  return joined(flat_slices(*model_parameters_, layout_, {0, layout_.padded()}, gradients_,
+                            parameters_, moments_),
+                frozen_.slices());
 }
 
 // Every rank has made the same update.

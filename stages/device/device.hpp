@@ -119,6 +119,8 @@ class Device {
 
   /// Copies bytes from host memory.
   virtual void upload(void* out, const void* host, Index bytes) = 0;
+  /// And back; returns when they are there.
+  virtual void download(void* host, const void* in, Index bytes) = 0;
   virtual void fill(float* out, Index n, float value) = 0;
   virtual void copy(float* out, const float* in, Index n) = 0;
 

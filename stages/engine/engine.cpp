@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "stages/engine/prepare_model.hpp"
 #include "stages/model/parameter_state.hpp"
 #include "stages/optim/optimizer.hpp"
 
@@ -29,8 +30,10 @@ Engine::Engine(Runtime& runtime, Model& model, std::unique_ptr<Stage> stage, Ind
                .ledger = runtime.ledger,
                .recorder = runtime.recorder,
                .hooks = *this,
-               .micro_batch = &micro_batch_} {
+               .micro_batch = &micro_batch_,
+               .auto_register = runtime.settings.zero.auto_register_external_parameters} {
   runtime_.recorder.set_phase(Phase::set_up);
+  prepare_model(model_, runtime.settings);
   model_.root().attach(context_);
   stage_->set_up(model_);
 }
@@ -43,6 +46,7 @@ StepResult Engine::step(const BatchSource& batches) {
   Recorder& recorder = runtime_.recorder;
   const Index step = steps_done_ + 1;
   refuse_open_scopes(step);
+  if (settings.zero.enable_sanity_checks) check_replicas(step);
   const FetchCounts fetched_before = stage_->fetch_counts();
 
   std::vector<double> losses;
@@ -51,8 +55,8 @@ StepResult Engine::step(const BatchSource& batches) {
     recorder.set_step(step, g);
     // Micro-batch i of rank r in micro-step g takes position (g N + r) micro + i.
     const Index position = (g * runtime_.ranks() + runtime_.rank()) * settings.micro_batch;
-    run_pass([&] {
-      Tensor logits = forward(batches, step, position);
+    run_pass(VisitKind::forward, [&] {
+      Tensor logits = forward(batches, step, position, {settings.micro_batch, sequence_length_});
       losses.push_back(loss_of(logits));
       backward(std::move(logits));
     });
@@ -63,6 +67,7 @@ StepResult Engine::step(const BatchSource& batches) {
   StepResult result{.loss = shared.loss, .grad_norm = shared.grad_norm};
   const float factor = clip_factor(result.grad_norm, settings.gradient_clipping);
   for (const OwnedSlice& slice : stage_->owned()) {
+    if (!slice.parameter->requires_grad()) continue;
     update(runtime_.device, settings.optimizer, step, factor, slice);
   }
   recorder.set_phase(Phase::publish);
@@ -101,15 +106,47 @@ void Engine::refuse_open_scopes(Index step) {
   }
 }
 
-double Engine::evaluate(const BatchSource& batches, Index sequences) {
-  const Index micro = runtime_.settings.micro_batch;
+// Copies that are to be equal on all ranks, and are trained on as if they were. The parameter hash
+// does not see it when one is not: each rank adds a part of its own.
+void Engine::check_replicas(Index step) {
+  std::vector<const Parameter*> whole;
+  std::vector<std::uint64_t> mine;
+  for (const Parameter& parameter : model_.parameters()) {
+    if (parameter.status() != Status::available) continue;
+    whole.push_back(&parameter);
+    mine.push_back(runtime_.device.hash(static_cast<std::uint64_t>(parameter.id()), 0,
+                                        parameter.data, parameter.numel()));
+  }
+  const auto all = share(runtime_.comm, std::as_bytes(std::span(mine)), "copies of parameters");
+  std::string differing;
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    std::vector<std::size_t> ranks;
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      const std::size_t at = i * sizeof(std::uint64_t);
+      if (std::memcmp(all[rank].data() + at, all[0].data() + at, sizeof(std::uint64_t)) != 0) {
+        ranks.push_back(rank);
+      }
+    }
+    if (ranks.empty()) continue;
+    differing += fmt::format("\n  '{}' on rank {}", whole[i]->name(), fmt::join(ranks, ", "));
+  }
+  if (differing.empty()) return;
+  throw Error(
+      Code::replicas_differ,
+      fmt::format("before step {} copies of parameters differ from rank 0's:{}", step, differing),
+      "write weights in a GatheredParameters scope that names the rank whose values count");
+}
+
+double Engine::evaluate(const BatchSource& batches, Index sequences,
+                        std::optional<BatchShape> shape) {
+  if (!shape) shape = BatchShape{runtime_.settings.micro_batch, sequence_length_};
+  const Index micro = shape->sequences;
   const Index rounds = ceil_div(sequences, micro * runtime_.ranks());
   std::vector<double> losses;
   for (Index round = 0; round < rounds; ++round) {
-    context_.pass = VisitKind::evaluate;
-    run_pass([&] {
-      losses.push_back(
-          loss_of(forward(batches, 0, (round * runtime_.ranks() + runtime_.rank()) * micro)));
+    const Index position = (round * runtime_.ranks() + runtime_.rank()) * micro;
+    run_pass(VisitKind::evaluate, [&] {
+      losses.push_back(loss_of(forward(batches, 0, position, *shape)));
       targets_ = {};
     });
   }
@@ -127,51 +164,69 @@ double Engine::evaluate(const BatchSource& batches, Index sequences) {
   return sum / static_cast<double>(rounds * runtime_.ranks());
 }
 
-// However a pass ends, nothing stays gathered, and the next one is a training pass unless it says
-// otherwise.
+std::vector<float> Engine::logits_behind(const std::vector<std::int32_t>& tokens, Index at) {
+  std::vector<float> result;
+  run_pass(VisitKind::evaluate, [&] {
+    const Tensor logits = run_model(tokens, {1, static_cast<Index>(tokens.size())});
+    const Index row = model_.targets() == Targets::last_position ? 0 : at;
+    result.resize(static_cast<std::size_t>(logits.width()));
+    runtime_.device.download(result.data(), logits.floats() + row * logits.width(),
+                             logits.width() * size_of(Dtype::fp32));
+  });
+  return result;
+}
+
+// However a pass ends, nothing stays gathered.
 template <typename Pass>
-void Engine::run_pass(Pass pass) {
+void Engine::run_pass(VisitKind kind, Pass pass) {
+  set_pass(kind);
   try {
     pass();
   } catch (...) {
-    context_.pass = VisitKind::forward;
     try {
       stage_->abandon_pass();
     } catch (...) {  // what ended the pass is what has to be told
     }
     throw;
   }
-  context_.pass = VisitKind::forward;
   stage_->end_pass();
 }
 
-Tensor Engine::forward(const BatchSource& batches, Index step, Index position) {
+void Engine::set_pass(VisitKind kind) {
+  context_.pass = kind;
+  context_.keeps = kind == VisitKind::forward;
+}
+
+Tensor Engine::forward(const BatchSource& batches, Index step, Index position, BatchShape shape) {
+  const auto [sequences, length] = shape;
+  const auto count = static_cast<std::size_t>(sequences * length);
+  std::vector<std::int32_t> host_tokens(count);
+  std::vector<std::int32_t> host_targets(count);
+  batches(step, position, sequences, length, host_tokens.data(), host_targets.data());
+  if (model_.targets() == Targets::last_position) {
+    for (Index i = 0; i < sequences; ++i) {
+      host_targets[static_cast<std::size_t>(i)] =
+          host_targets[static_cast<std::size_t>((i + 1) * length - 1)];
+    }
+    host_targets.resize(static_cast<std::size_t>(sequences));
+  }
+  targets_ = uploaded({static_cast<Index>(host_targets.size())}, host_targets, "targets");
+  return run_model(host_tokens, shape);
+}
+
+Tensor Engine::run_model(const std::vector<std::int32_t>& tokens, BatchShape shape) {
   const bool training = context_.pass == VisitKind::forward;
   runtime_.recorder.end_all_modules();
   runtime_.recorder.set_phase(training ? Phase::forward : Phase::evaluate);
   for (Parameter& parameter : model_.parameters()) parameter.uses = parameter.contributions = 0;
+  return model_.root().forward(uploaded({shape.sequences, shape.length}, tokens, "tokens"));
+}
 
-  const Index sequences = runtime_.settings.micro_batch;
-  const auto count = static_cast<std::size_t>(sequences * sequence_length_);
-  std::vector<std::int32_t> host_tokens(count);
-  std::vector<std::int32_t> host_targets(count);
-  batches(step, position, sequences, sequence_length_, host_tokens.data(), host_targets.data());
-  if (model_.targets() == Targets::last_position) {
-    for (Index i = 0; i < sequences; ++i) {
-      host_targets[static_cast<std::size_t>(i)] =
-          host_targets[static_cast<std::size_t>((i + 1) * sequence_length_ - 1)];
-    }
-    host_targets.resize(static_cast<std::size_t>(sequences));
-  }
-  const auto uploaded = [&](Shape shape, const std::vector<std::int32_t>& host, const char* what) {
-    Tensor tensor(runtime_.ledger, std::move(shape), Dtype::int32, Category::activations, what,
-                  &micro_batch_);
-    runtime_.device.upload(tensor.ints(), host.data(), tensor.numel() * size_of(Dtype::int32));
-    return tensor;
-  };
-  const Tensor tokens = uploaded({sequences, sequence_length_}, host_tokens, "tokens");
-  targets_ = uploaded({static_cast<Index>(host_targets.size())}, host_targets, "targets");
-  return model_.root().forward(tokens);
+Tensor Engine::uploaded(Shape shape, const std::vector<std::int32_t>& host, const char* what) {
+  Tensor tensor(runtime_.ledger, std::move(shape), Dtype::int32, Category::activations, what,
+                &micro_batch_);
+  runtime_.device.upload(tensor.ints(), host.data(), tensor.numel() * size_of(Dtype::int32));
+  return tensor;
 }
 
 double Engine::loss_of(const Tensor& logits) {
@@ -182,27 +237,43 @@ double Engine::loss_of(const Tensor& logits) {
 
 void Engine::backward(Tensor logits) {
   runtime_.recorder.set_phase(Phase::backward);
-  context_.pass = VisitKind::backward;
+  set_pass(VisitKind::backward);
+  gradients_left_ = model_.parameters().size();
   runtime_.device.cross_entropy_backward(
       logits.rows(), logits.width(), static_cast<float>(1.0 / static_cast<double>(logits.rows())),
       targets_.ints(), logits.floats());
   targets_ = {};
+  hand_over_gradients();
   model_.root().backward(logits);
   logits = {};
-  finish_unused_gradients();
+  while (gradients_left_ > 0) {  // what is still incomplete stays so
+    hand_over(model_.parameters()[--gradients_left_]);
+    hand_over_gradients();
+  }
   stage_->finish_gradients();
 }
 
-// A parameter that this micro-step did not use has a gradient all the same, zero: every rank must
-// reduce the same parameters.
-void Engine::finish_unused_gradients() {
-  for (Parameter& parameter : model_.parameters()) {
-    if (parameter.uses > 0 && parameter.contributions == parameter.uses) continue;
-    if (parameter.contributions == 0) {
-      runtime_.device.fill(gradient_buffer(parameter), parameter.numel(), 0);
-    }
-    gradient_ready(parameter);
+// Every rank must reduce the same gradients in the same order, though what a rank uses, and in
+// which order, may depend on its data. So they go from the last registered parameter to the first,
+// about as backward completes them; one that is early waits, one that nobody used has its turn all
+// the same.
+void Engine::hand_over_gradients() {
+  while (gradients_left_ > 0) {
+    Parameter& next = model_.parameters()[gradients_left_ - 1];
+    if (next.requires_grad() && next.contributions < next.uses) return;
+    --gradients_left_;
+    hand_over(next);
   }
+}
+
+// One without any contribution is zero.
+void Engine::hand_over(Parameter& parameter) {
+  if (!parameter.requires_grad()) return;
+  if (parameter.contributions == 0) {
+    runtime_.device.fill(gradient_buffer(parameter), parameter.numel(), 0);
+  }
+  stage_->gradient_ready(parameter, micro_step_);
+  parameter.gradient = nullptr;
 }
 
 // Norm and hash count every element once over all ranks.
@@ -217,6 +288,7 @@ std::vector<OwnedSlice> Engine::counted() const {
 Engine::Shared Engine::share_losses_and_norm(const std::vector<double>& losses) {
   SquareSum squares;
   for (const OwnedSlice& slice : counted()) {
+    if (!slice.parameter->requires_grad()) continue;
     squares += runtime_.device.square_sum(slice.gradient, slice.range.size());
   }
   std::vector<std::byte> mine(sizeof(squares) + losses.size() * sizeof(double));
@@ -291,6 +363,16 @@ void Engine::after(const Visit& visit) {
   span_starts_.pop_back();
 }
 
+void Engine::reads_also(const Visit& visit, Parameter& parameter) {
+  ParameterState::begin_use(parameter);
+  try {
+    stage_->fetch_also(visit, parameter);
+  } catch (...) {
+    ParameterState::end_use(parameter, visit.module.name(), runtime_.recorder);
+    throw;
+  }
+}
+
 float* Engine::gradient_buffer(Parameter& parameter) {
   float* buffer = stage_->gradient_buffer(parameter, micro_step_);
   if (parameter.gradient_status() != GradientStatus::partial) {
@@ -299,9 +381,6 @@ float* Engine::gradient_buffer(Parameter& parameter) {
   return buffer;
 }
 
-void Engine::gradient_ready(Parameter& parameter) {
-  stage_->gradient_ready(parameter, micro_step_);
-  parameter.gradient = nullptr;
-}
+void Engine::gradient_ready(Parameter& /*parameter*/) { hand_over_gradients(); }
 
 }  // namespace zerolab

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "stages/engine/stage.hpp"
@@ -13,6 +14,12 @@ namespace zerolab {
 /// and targets (host memory, [count, length] each).
 using BatchSource = std::function<void(Index step, Index position, Index count, Index length,
                                        std::int32_t* tokens, std::int32_t* targets)>;
+
+/// Of one micro-batch.
+struct BatchShape {
+  Index sequences = 0;
+  Index length = 0;  // tokens of each
+};
 
 struct StepResult {
   double loss = 0;
@@ -39,8 +46,14 @@ class Engine : private ModuleHooks {
   StepResult step(const BatchSource& batches);
   Index steps_done() const { return steps_done_; }
 
-  /// The mean loss over `sequences` positions of step 0 of the source, without learning.
-  double evaluate(const BatchSource& batches, Index sequences);
+  /// The mean loss over `sequences` positions of step 0 of the source, without learning. In batches
+  /// of `shape`; like a training's unless given.
+  double evaluate(const BatchSource& batches, Index sequences,
+                  std::optional<BatchShape> shape = std::nullopt);
+
+  /// Logits of the token behind position `at` of this sequence, on the host. It is an evaluation
+  /// pass, so every rank makes it together with the others, of a sequence of any length.
+  std::vector<float> logits_behind(const std::vector<std::int32_t>& tokens, Index at);
 
   Model& model() { return model_; }
   Stage& stage() { return *stage_; }
@@ -48,17 +61,23 @@ class Engine : private ModuleHooks {
  private:
   void before(const Visit& visit) override;
   void after(const Visit& visit) override;
+  void reads_also(const Visit& visit, Parameter& parameter) override;
   void end_uses(const Visit& visit);
   float* gradient_buffer(Parameter& parameter) override;
   void gradient_ready(Parameter& parameter) override;
 
   void refuse_open_scopes(Index step);
+  void check_replicas(Index step);
   template <typename Pass>
-  void run_pass(Pass pass);
-  Tensor forward(const BatchSource& batches, Index step, Index position);
+  void run_pass(VisitKind kind, Pass pass);
+  void set_pass(VisitKind kind);
+  Tensor forward(const BatchSource& batches, Index step, Index position, BatchShape shape);
+  Tensor run_model(const std::vector<std::int32_t>& tokens, BatchShape shape);
+  Tensor uploaded(Shape shape, const std::vector<std::int32_t>& host, const char* what);
   double loss_of(const Tensor& logits);
   void backward(Tensor logits);
-  void finish_unused_gradients();
+  void hand_over_gradients();
+  void hand_over(Parameter& parameter);
   struct Shared;
   Shared share_losses_and_norm(const std::vector<double>& losses);
   std::uint64_t parameter_hash();
@@ -71,6 +90,7 @@ class Engine : private ModuleHooks {
   Setting micro_batch_;
   ModelContext context_;
   MicroStep micro_step_;
+  std::size_t gradients_left_ = 0;  // to hand over in this backward
   Tensor targets_;
   Index steps_done_ = 0;
   std::vector<Recorder::Clock::time_point> span_starts_;

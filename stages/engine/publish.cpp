@@ -7,6 +7,7 @@ namespace {
 
 void move_all(Runtime& runtime, ParameterSet& parameters, Status to) {
   for (Parameter& parameter : parameters) {
+    if (!parameter.requires_grad()) continue;
     ParameterState::move(parameter, to, Cause::publish, "", runtime.recorder);
   }
 }

@@ -63,6 +63,8 @@ class Stage {
 
   /// Before a module runs: what it reads must be AVAILABLE afterwards.
   virtual void fetch(const Visit& visit) = 0;
+  /// The module that runs reads one parameter more, which is in visit.module.reads() by now.
+  virtual void fetch_also(const Visit& /*visit*/, Parameter& /*parameter*/) {}
   /// After a module ran.
   virtual void release(const Visit& visit) = 0;
 
@@ -73,8 +75,9 @@ class Stage {
   /// The backward pass is over: whatever is on its way must arrive.
   virtual void finish_gradients() = 0;
 
-  /// What this rank updates. After finish_gradients of the last micro-step its gradients are the
-  /// mean over ranks and micro-steps.
+  /// What this rank updates; after finish_gradients of the last micro-step its gradients are the
+  /// mean over ranks and micro-steps. Also this rank's part of the frozen parameters, with a master
+  /// and nothing else: over all ranks that do not replicate, every element comes once.
   virtual std::vector<OwnedSlice> owned() = 0;
   /// Whether every rank owns everything.
   virtual bool replicated() const = 0;

@@ -43,6 +43,39 @@ std::vector<OwnedSlice> flat_slices(ParameterSet& parameters, const FlatLayout& 
   return slices;
 }
 
+void FrozenParameters::set_up(Runtime& runtime, ParameterSet& parameters) {
+  parameters_ = &parameters;
+  const FlatLayout layout(parameters.frozen_sizes(), 1);
+  if (layout.total() == 0) return;
+  buffer_ = runtime.ledger.allocate(layout.total() * size_of(Dtype::fp32), Category::parameters,
+                                    "frozen parameters");
+  for (Parameter& parameter : parameters) {
+    if (parameter.requires_grad()) continue;
+    parameter.data = buffer_.floats() + layout.parameter(parameter.id()).begin;
+    initialise(runtime, parameter, {0, parameter.numel()}, parameter.data);
+    ParameterState::move(parameter, Status::available, Cause::set_up, "", runtime.recorder);
+  }
+}
+
+std::vector<OwnedSlice> FrozenParameters::slices() const {
+  std::vector<OwnedSlice> slices;
+  for (Parameter& parameter : *parameters_) {
+    if (parameter.requires_grad()) continue;
+    slices.push_back({&parameter, {0, parameter.numel()}, nullptr, parameter.data, {}});
+  }
+  return slices;
+}
+
+std::vector<OwnedSlice> FrozenParameters::share(const Runtime& runtime) const {
+  return share_of(slices(), runtime.rank(), runtime.ranks());
+}
+
+std::vector<OwnedSlice> joined(std::vector<OwnedSlice> slices,
+                               const std::vector<OwnedSlice>& more) {
+  slices.insert(slices.end(), more.begin(), more.end());
+  return slices;
+}
+
 void initialise(Runtime& runtime, const Parameter& parameter, Range range, float* out) {
   switch (parameter.initial().kind) {
     case Initial::Kind::zeros:
@@ -62,6 +95,7 @@ void initialise(Runtime& runtime, const Parameter& parameter, Range range, float
 void initialise_whole(Runtime& runtime, ParameterSet& parameters, const FlatLayout& layout,
                       const FlatBuffer& buffer) {
   for (Parameter& parameter : parameters) {
+    if (!parameter.requires_grad()) continue;
     parameter.data = buffer.at(layout.parameter(parameter.id()).begin);
     initialise(runtime, parameter, {0, parameter.numel()}, parameter.data);
     ParameterState::move(parameter, Status::available, Cause::set_up, "", runtime.recorder);

@@ -31,10 +31,28 @@ std::vector<OwnedSlice> flat_slices(ParameterSet& parameters, const FlatLayout& 
                                     const FlatBuffer& gradients, const FlatBuffer& masters,
                                     const std::vector<FlatBuffer>& moments);
 
+/// The frozen parameters in stages 0 to 2: whole on every rank, and nothing beside them.
+class FrozenParameters {
+ public:
+  /// Initialises them and makes them AVAILABLE.
+  void set_up(Runtime& runtime, ParameterSet& parameters);
+
+  /// All of them; a rank's equal share.
+  std::vector<OwnedSlice> slices() const;
+  std::vector<OwnedSlice> share(const Runtime& runtime) const;
+
+ private:
+  ParameterSet* parameters_ = nullptr;
+  Buffer buffer_;
+};
+
+std::vector<OwnedSlice> joined(std::vector<OwnedSlice> slices, const std::vector<OwnedSlice>& more);
+
 /// Writes the initial value of elements `range` of a parameter to `out`.
 void initialise(Runtime& runtime, const Parameter& parameter, Range range, float* out);
 
-/// Initialises every parameter whole inside the flat buffer, binds it there and makes it AVAILABLE.
+/// Initialises every trainable parameter whole inside the flat buffer, binds it there and makes it
+/// AVAILABLE.
 void initialise_whole(Runtime& runtime, ParameterSet& parameters, const FlatLayout& layout,
                       const FlatBuffer& buffer);
 

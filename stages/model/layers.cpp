@@ -117,8 +117,8 @@ Tensor LayerNorm::do_backward(const Tensor& output_gradient) {
   const Kept kept = std::move(kept_.back());
   kept_.pop_back();
   Tensor input_gradient = activation(kept.input.shape(), "input gradient");
-  add_gradient(gain_, [&](float* gain_gradient) {
-    add_gradient(bias_, [&](float* bias_gradient) {
+  add_gradient_with_others(gain_, [&](float* gain_gradient) {
+    add_gradient_with_others(bias_, [&](float* bias_gradient) {
       device().layer_norm_backward(kept.input.rows(), kept.input.width(), kEpsilon,
                                    kept.input.floats(), weight(gain_), kept.mean.floats(),
                                    kept.variance.floats(), output_gradient.floats(),

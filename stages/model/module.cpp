@@ -1,18 +1,31 @@
 #include "stages/model/module.hpp"
 
+#include <cxxabi.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <typeinfo>
 
 #include "stages/base/error.hpp"
 #include "stages/model/parameter_state.hpp"
 
 namespace zerolab {
+namespace {
+
+bool contains(const std::vector<Parameter*>& list, const Parameter& parameter) {
+  return std::find(list.begin(), list.end(), &parameter) != list.end();
+}
+
+}  // namespace
 
 std::string_view name_of(VisitKind kind) {
   switch (kind) {
     case VisitKind::forward:
       return "forward";
+    case VisitKind::recompute:
+      return "recompute";
     case VisitKind::backward:
       return "backward";
     case VisitKind::evaluate:
@@ -21,34 +34,20 @@ std::string_view name_of(VisitKind kind) {
   return "?";
 }
 
-Parameter& ParameterSet::add(std::string name, Shape shape, Initial initial) {
-  return parameters_.emplace_back(std::move(name), static_cast<Index>(parameters_.size()),
-                                  std::move(shape), initial);
-}
-
-Parameter& ParameterSet::at(std::string_view name) {
-  for (Parameter& parameter : parameters_) {
-    if (parameter.name() == name) return parameter;
-  }
-  throw Error(Code::usage, fmt::format("the model has no parameter '{}'", name),
-              "run.json lists the parameters by name");
-}
-
-std::vector<Index> ParameterSet::sizes() const {
-  std::vector<Index> result;
-  for (const Parameter& parameter : parameters_) result.push_back(parameter.numel());
-  return result;
-}
-
-Index ParameterSet::numel() const {
-  Index sum = 0;
-  for (const Parameter& parameter : parameters_) sum += parameter.numel();
-  return sum;
+std::string Module::class_name() const {
+  int failed = 0;
+  const std::unique_ptr<char, void (*)(void*)> whole(
+      abi::__cxa_demangle(typeid(*this).name(), nullptr, nullptr, &failed), std::free);
+  const std::string name = failed == 0 ? whole.get() : typeid(*this).name();
+  return name.substr(name.rfind(':') + 1);  // npos + 1 is 0
 }
 
 // A run that ends by an exception ends all the same: what was gathered for it is let go.
 template <typename Run>
-Tensor Module::between_hooks(const Visit& visit, Run run) {
+Tensor Module::between_hooks(VisitKind kind, Run run) {
+  if (context_->in_leaf) return run();  // the leaf makes the visit
+  const Scoped inside(context_->in_leaf, leaf_);
+  const Visit visit{*this, kind};
   context_->hooks.before(visit);
   Tensor result;
   try {
@@ -65,29 +64,75 @@ Tensor Module::between_hooks(const Visit& visit, Run run) {
 }
 
 Tensor Module::forward(const Tensor& input) {
-  weights_read_ = 0;
-  Tensor output = between_hooks({*this, context_->pass}, [&] { return do_forward(input); });
-  if (keeps()) reads_to_undo_.push_back(weights_read_);
+  // What is registered on the way may have to be trained, so nothing can be left out beforehand.
+  const bool needed = input.needs_gradient() || context_->auto_register || learns();
+  Tensor output = run_forward(input, keeps() && needed && !recomputed_);
+  output.set_needs_gradient(needed);
+  if (!keeps()) return output;
+  to_undo_.push_back(undo_of_run());
+  to_undo_.back().needed = needed;
+  if (recomputed_) to_undo_.back().input = input;
   return output;
 }
 
+Tensor Module::run_forward(const Tensor& input, bool keeps) {
+  const Scoped scoped(context_->keeps, keeps);
+  read_.clear();
+  Tensor output = between_hooks(context_->pass, [&] { return do_forward(input); });
+  if (context_->pass == VisitKind::forward) {
+    for (Parameter* parameter : undo_of_run().closing) ++parameter->uses;
+  }
+  return output;
+}
+
+// Every rank must be done with a parameter's gradient at the same place. An ordinary module is when
+// it has given it; where it need not give one, its visit says so: for what it declares and did not
+// read, and in a leaf, where that may differ from rank to rank, for everything.
+Module::Undo Module::undo_of_run() const {
+  Undo undo;
+  undo.reads = read_.size();
+  for (Parameter* parameter : reads()) {
+    const bool read = std::find(read_.begin(), read_.end(), parameter) != read_.end();
+    if (parameter->requires_grad() && (leaf_ || !read)) undo.closing.push_back(parameter);
+  }
+  if (context_->in_leaf) undo.closing.clear();
+  return undo;
+}
+
 Tensor Module::backward(const Tensor& output_gradient) {
-  if (reads_to_undo_.empty()) {
+  if (to_undo_.empty()) {
     throw Error(Code::gradient_state,
                 fmt::format("module '{}' on rank {} runs backward more often than forward", name_,
                             context_->recorder.rank()),
                 "run backward once for every forward");
   }
-  const Index owed = reads_to_undo_.back();
-  reads_to_undo_.pop_back();
+  Undo undo = std::move(to_undo_.back());
+  to_undo_.pop_back();
+  if (!undo.needed) return {};
+  if (!output_gradient) {
+    throw Error(Code::gradient_state,
+                fmt::format("module '{}' on rank {} gets no gradient in backward, though it has "
+                            "something to train or its input needs one",
+                            name_, context_->recorder.rank()),
+                "a layer that adds one tensor into another says so: add_to(x, y) instead of "
+                "device().add");
+  }
+  if (recomputed_) {
+    const Scoped pass(context_->pass, VisitKind::recompute);
+    run_forward(std::exchange(undo.input, {}), true);
+    undo = undo_of_run();
+  }
   gradients_given_ = 0;
-  Tensor input_gradient =
-      between_hooks({*this, VisitKind::backward}, [&] { return do_backward(output_gradient); });
-  if (gradients_given_ != owed) {
+  Tensor input_gradient = between_hooks(VisitKind::backward, [&] {
+    Tensor gradient = do_backward(output_gradient);
+    for (Parameter* parameter : undo.closing) close_gradient(*parameter);
+    return gradient;
+  });
+  if (gradients_given_ != undo.reads) {
     throw Error(Code::gradient_state,
                 fmt::format("module '{}' on rank {} read {} weight(s) in forward and gave {} "
                             "gradient(s) in backward",
-                            name_, context_->recorder.rank(), owed, gradients_given_),
+                            name_, context_->recorder.rank(), undo.reads, gradients_given_),
                 "call add_gradient in backward once for every weight() in forward; a weight "
                 "without its gradient would be taken for one that the loss does not depend on");
   }
@@ -103,12 +148,45 @@ Module* Module::find(std::string_view name) {
 }
 
 bool Module::borrows(const Parameter& parameter) const {
-  return std::find(external_.begin(), external_.end(), &parameter) != external_.end();
+  if (contains(external_, parameter)) return true;
+  if (!leaf_ || contains(reads_, parameter)) return false;
+  // of a leaf: what a part of it borrows and no part owns
+  bool borrowed = false;
+  std::vector<const Module*> parts(children_.begin(), children_.end());
+  while (!parts.empty()) {
+    const Module& part = *parts.back();
+    parts.pop_back();
+    if (contains(part.external_, parameter)) {
+      borrowed = true;
+    } else if (contains(part.reads_, parameter)) {
+      return false;
+    }
+    parts.insert(parts.end(), part.children_.begin(), part.children_.end());
+  }
+  return borrowed;
+}
+
+// Anything in here that is trained.
+bool Module::learns() const {
+  const auto trained = [](const Parameter* parameter) { return parameter->requires_grad(); };
+  return std::any_of(reads_.begin(), reads_.end(), trained) ||
+         std::any_of(children_.begin(), children_.end(),
+                     [](const Module* child) { return child->learns(); });
 }
 
 void Module::attach(ModelContext& context) {
   context_ = &context;
+  if (leaf_ && in_leaf_ == nullptr) find_leaf_reads(this);
   for (Module* child : children_) child->attach(context);
+}
+
+// Adds what it reads, and what is below it reads, to the leaf's.
+void Module::find_leaf_reads(Module* leaf) {
+  in_leaf_ = leaf;
+  for (Parameter* parameter : reads_) {
+    if (!contains(leaf->leaf_reads_, *parameter)) leaf->leaf_reads_.push_back(parameter);
+  }
+  for (Module* child : children_) child->find_leaf_reads(leaf);
 }
 
 Parameter& Module::own(Parameter& parameter) {
@@ -117,8 +195,14 @@ Parameter& Module::own(Parameter& parameter) {
 }
 
 const float* Module::weight(Parameter& parameter) {
+  const bool declared = contains(reads_, parameter);
+  if (!declared && context_->auto_register) {
+    Module& visitor = in_leaf_ != nullptr ? *in_leaf_ : *this;
+    const bool is_there = contains(visitor.reads(), parameter);
+    register_external_parameter(*this, parameter);
+    if (!is_there) context_->hooks.reads_also({visitor, context_->pass}, parameter);
+  }
   if (parameter.status() != Status::available) {
-    const bool declared = std::find(reads_.begin(), reads_.end(), &parameter) != reads_.end();
     throw Error(
         Code::parameter_not_available,
         fmt::format("module '{}' on rank {} reads parameter '{}', which is {} (step {}, {})", name_,
@@ -130,11 +214,15 @@ const float* Module::weight(Parameter& parameter) {
                                "that stage 3 gathers it before the module runs",
                                name_, parameter.name()));
   }
-  if (context_->pass == VisitKind::forward) {
-    ++parameter.uses;
-    ++weights_read_;
-  }
+  if (context_->pass != VisitKind::backward) read_.push_back(&parameter);
+  if (context_->pass == VisitKind::forward && parameter.requires_grad()) ++parameter.uses;
   return parameter.data;
+}
+
+bool Module::skip_frozen(const Parameter& parameter) {
+  if (parameter.requires_grad()) return false;
+  ++gradients_given_;
+  return true;
 }
 
 float* Module::begin_gradient(Parameter& parameter, Buffer& later_use) {
@@ -164,17 +252,37 @@ void Module::end_gradient(Parameter& parameter, const Buffer& later_use) {
   if (parameter.contributions == parameter.uses) context_->hooks.gradient_ready(parameter);
 }
 
+// A use that gives nothing, or has given all: if nobody gave anything, the gradient is zero.
+void Module::close_gradient(Parameter& parameter) {
+  if (parameter.contributions++ == 0) {
+    parameter.gradient = context_->hooks.gradient_buffer(parameter);
+    device().fill(parameter.gradient, parameter.numel(), 0);
+  }
+  if (parameter.contributions == parameter.uses) context_->hooks.gradient_ready(parameter);
+}
+
+void Module::add_to(Tensor& x, const Tensor& y) const {
+  if (!x || !y) return;
+  device().add(x.floats(), y.floats(), x.numel());
+  x.set_needs_gradient(x.needs_gradient() || y.needs_gradient());
+}
+
 Tensor Module::activation(Shape shape, std::string_view what, Dtype dtype) const {
-  return Tensor(context_->ledger, std::move(shape), dtype, Category::activations,
+  Tensor tensor(context_->ledger, std::move(shape), dtype, Category::activations,
                 fmt::format("{} {}", name_, what), context_->micro_batch);
+  // Whoever computes it may have read a trained weight for it.
+  tensor.set_needs_gradient(dtype != Dtype::int32);
+  return tensor;
 }
 
 void register_external_parameter(Module& module, Parameter& parameter) {
-  if (std::find(module.reads_.begin(), module.reads_.end(), &parameter) != module.reads_.end()) {
-    return;  // it reads it already
-  }
+  if (contains(module.reads_, parameter)) return;
   module.external_.push_back(&parameter);
   module.reads_.push_back(&parameter);
+  Module* leaf = module.in_leaf_;
+  if (leaf != nullptr && !contains(leaf->leaf_reads_, parameter)) {
+    leaf->leaf_reads_.push_back(&parameter);
+  }
 }
 
 void unregister_external_parameter(Module& module, Parameter& parameter) {
@@ -187,6 +295,10 @@ void unregister_external_parameter(Module& module, Parameter& parameter) {
   }
   module.external_.erase(registered);
   std::erase(module.reads_, &parameter);
+  if (Module* leaf = module.in_leaf_) {
+    leaf->leaf_reads_.clear();
+    leaf->find_leaf_reads(leaf);
+  }
 }
 
 }  // namespace zerolab

@@ -1,13 +1,13 @@
 #pragma once
 
-#include <deque>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "stages/base/scoped.hpp"
 #include "stages/device/device.hpp"
-#include "stages/model/parameter.hpp"
+#include "stages/model/parameter_set.hpp"
 #include "stages/tensor/tensor.hpp"
 #include "stages/trace/recorder.hpp"
 
@@ -16,7 +16,12 @@ namespace zerolab {
 class Module;
 
 /// What kind of run of a module this is.
-enum class VisitKind { forward, backward, evaluate };
+enum class VisitKind {
+  forward,
+  recompute,  // forward once more, inside backward, for what the first run did not keep
+  backward,
+  evaluate,
+};
 std::string_view name_of(VisitKind kind);
 
 /// One run of one module.
@@ -32,6 +37,9 @@ class ModuleHooks {
   virtual void before(const Visit& visit) = 0;
   /// Also after a run that threw.
   virtual void after(const Visit& visit) = 0;
+  /// The module that runs reads one parameter more than it said: it is registered by now, and must
+  /// be AVAILABLE afterwards. Only with ModelContext::auto_register.
+  virtual void reads_also(const Visit& visit, Parameter& parameter) = 0;
 
   /// Where the gradient of this micro-step goes: numel() elements, overwritten.
   virtual float* gradient_buffer(Parameter& parameter) = 0;
@@ -46,29 +54,11 @@ struct ModelContext {
   Recorder& recorder;
   ModuleHooks& hooks;
   const Setting* micro_batch = nullptr;  // activations are proportional to it
-  VisitKind pass = VisitKind::forward;   // which pass is running
-};
+  bool auto_register = false;            // external parameters, at their first read
 
-/// The parameters of a model in order of registration; ids are positions in this order.
-class ParameterSet {
- public:
-  Parameter& add(std::string name, Shape shape, Initial initial);
-
-  std::size_t size() const { return parameters_.size(); }
-  auto begin() { return parameters_.begin(); }
-  auto end() { return parameters_.end(); }
-  auto begin() const { return parameters_.begin(); }
-  auto end() const { return parameters_.end(); }
-  Parameter& operator[](std::size_t i) { return parameters_[i]; }
-  /// Throws Error (Code::usage) when there is none of this name.
-  Parameter& at(std::string_view name);
-
-  std::vector<Index> sizes() const;
-  /// Elements of all parameters; a tied parameter is one.
-  Index numel() const;
-
- private:
-  std::deque<Parameter> parameters_;  // addresses stay
+  VisitKind pass = VisitKind::forward;  // which pass is running
+  bool keeps = true;                    // whether what runs must keep what its backward needs
+  bool in_leaf = false;                 // whether a leaf module is running
 };
 
 /// A layer, or a group of layers. `forward` and `backward` call the hooks and then the layer's own
@@ -82,22 +72,37 @@ class Module {
   Module& operator=(const Module&) = delete;
 
   const std::string& name() const { return name_; }
+  /// The C++ class without its namespaces: "TransformerBlock".
+  std::string class_name() const;
 
-  /// Keeps what backward needs, except in an evaluation pass.
+  /// Keeps what backward needs, unless no backward will come: in an evaluation, or where neither
+  /// the input needs a gradient nor anything in here is trained.
   Tensor forward(const Tensor& input);
   /// Gradient of the loss by the output in, by the input out. Undoes the latest forward not yet
   /// undone; throws Error (Code::gradient_state) when there is none, or when the layer does not
-  /// give a gradient for every weight that it read there. Layers that have no differentiable input
-  /// return an empty tensor.
+  /// give a gradient for every weight that it read there. Returns an empty tensor where no gradient
+  /// is needed: the layer has no differentiable input, or nothing to train at or before it.
   Tensor backward(const Tensor& output_gradient);
 
-  /// The parameters this module reads: its own, and those registered as external.
-  const std::vector<Parameter*>& reads() const { return reads_; }
+  /// The parameters this module reads: its own, and those registered as external; of a leaf also
+  /// those of everything below it.
+  const std::vector<Parameter*>& reads() const { return leaf_ ? leaf_reads_ : reads_; }
   /// Whether it reads this parameter as a registered external one.
   bool borrows(const Parameter& parameter) const;
   const std::vector<Module*>& children() const { return children_; }
   /// This module or one below it, by full name; null if there is none.
   Module* find(std::string_view name);
+
+  /// Makes it a leaf (DeepSpeed's term): what is below it makes no visits of its own, so all of its
+  /// parameters are fetched together, before it runs, and their gradients are complete when its
+  /// backward ends, zero where nothing was read. Which parts of a leaf run may therefore depend on
+  /// the data, and differ from rank to rank. Before `attach`.
+  void make_leaf() { leaf_ = true; }
+  /// Keeps nothing of its forward but the input, and runs again in backward (activation
+  /// checkpointing; Chen et al., 2016).
+  void recompute_in_backward() { recomputed_ = true; }
+  /// The parts that it pays to recompute one at a time: theirs is most of what forward keeps.
+  virtual std::vector<Module*> segments() { return {}; }
 
   void attach(ModelContext& context);
 
@@ -110,21 +115,45 @@ class Module {
 
   ModelContext& context() const { return *context_; }
   Device& device() const { return context_->device; }
-  /// Whether a backward pass will follow, so that its inputs must be kept.
-  bool keeps() const { return context_->pass == VisitKind::forward; }
+  /// Whether backward will undo this forward, so that its inputs must be kept.
+  bool keeps() const { return context_->keeps; }
 
   /// Read access to a weight. Throws Error (Code::parameter_not_available).
   const float* weight(Parameter& parameter);
 
   /// `write(out)` overwrites numel() elements with this use's gradient. The first use of a
-  /// micro-step writes in place, later ones beside it and are then added, in order.
+  /// micro-step writes in place, later ones beside it and are then added, in order. A frozen
+  /// parameter has no gradient: `write` is not called.
   template <typename Write>
   void add_gradient(Parameter& parameter, Write write) {
+    if (skip_frozen(parameter)) return;
     Buffer later_use;
     float* out = begin_gradient(parameter, later_use);
     write(out);
     end_gradient(parameter, later_use);
   }
+  /// For a `write` that computes more than this gradient: of a frozen parameter it is written too,
+  /// and thrown away.
+  template <typename Write>
+  void add_gradient_with_others(Parameter& parameter, Write write) {
+    if (skip_frozen(parameter)) {
+      const Tensor unused = activation(parameter.shape(), "gradient of a frozen parameter");
+      write(unused.floats());
+    } else {
+      add_gradient(parameter, write);
+    }
+  }
+
+  /// Runs something as an evaluation does, inside a pass that trains: no backward will undo it.
+  template <typename Run>
+  Tensor without_gradient(Run run) {
+    const Scoped pass(context_->pass, VisitKind::evaluate);
+    const Scoped keeps(context_->keeps, false);
+    return run();
+  }
+
+  /// x += y, as far as both are there: a gradient that nobody needs is empty.
+  void add_to(Tensor& x, const Tensor& y) const;
 
   Tensor activation(Shape shape, std::string_view what, Dtype dtype = Dtype::fp32) const;
 
@@ -132,21 +161,37 @@ class Module {
   friend void register_external_parameter(Module& module, Parameter& parameter);
   friend void unregister_external_parameter(Module& module, Parameter& parameter);
 
-  template <typename Run>
-  Tensor between_hooks(const Visit& visit, Run run);
+  /// What backward has to know of a forward.
+  struct Undo {
+    bool needed = true;               // the output's gradient
+    Tensor input = {};                // if it is recomputed
+    std::size_t reads = 0;            // each owes a gradient
+    std::vector<Parameter*> closing;  // their uses end with backward, given or not
+  };
 
+  bool learns() const;
+  void find_leaf_reads(Module* leaf);
+  template <typename Run>
+  Tensor between_hooks(VisitKind kind, Run run);
+  Tensor run_forward(const Tensor& input, bool keeps);
+  Undo undo_of_run() const;
+  bool skip_frozen(const Parameter& parameter);
   float* begin_gradient(Parameter& parameter, Buffer& later_use);
   void end_gradient(Parameter& parameter, const Buffer& later_use);
+  void close_gradient(Parameter& parameter);
 
   std::string name_;
   std::vector<Parameter*> reads_;
   std::vector<Parameter*> external_;
   std::vector<Module*> children_;
+  bool leaf_ = false;
+  bool recomputed_ = false;
+  std::vector<Parameter*> leaf_reads_;
+  Module* in_leaf_ = nullptr;  // the leaf that it is, or is a part of
   ModelContext* context_ = nullptr;
-  // Weights read in each forward that backward has not undone; every read owes a gradient.
-  std::vector<Index> reads_to_undo_;
-  Index weights_read_ = 0;  // in the run that is going on
-  Index gradients_given_ = 0;
+  std::vector<Undo> to_undo_;        // forwards that backward has not undone
+  std::vector<Parameter*> read_;     // weights, in the forward that is going on
+  std::size_t gradients_given_ = 0;  // in the backward that is going on
 };
 
 /// Says that `module` reads a parameter that another module owns, so that stage 3 gathers it before

@@ -65,6 +65,8 @@ class Parameter {
   const Shape& shape() const { return shape_; }
   Index numel() const { return zerolab::numel(shape_); }
   const Initial& initial() const { return initial_; }
+  /// Whether it is trained; a frozen one has neither gradient nor moments (ParameterSet::freeze).
+  bool requires_grad() const { return requires_grad_; }
 
   Status status() const { return status_; }
   GradientStatus gradient_status() const { return gradient_status_; }
@@ -79,16 +81,19 @@ class Parameter {
   float* gradient = nullptr;
 
   /// Uses in the forward pass of this micro-step, and how many of them have given their gradient.
+  /// A frozen parameter has none.
   Index uses = 0;
   Index contributions = 0;
 
  private:
   friend struct ParameterState;
+  friend class ParameterSet;
 
   std::string name_;
   Index id_;
   Shape shape_;
   Initial initial_;
+  bool requires_grad_ = true;
   Status status_ = Status::not_available;
   GradientStatus gradient_status_ = GradientStatus::none;
   Index active_ = 0;

@@ -36,18 +36,18 @@ TransformerBlock::TransformerBlock(ParameterSet& parameters, std::string name, I
 
 Tensor TransformerBlock::do_forward(const Tensor& input) {
   Tensor middle = attention_.forward(norm1_.forward(input));
-  device().add(middle.floats(), input.floats(), input.numel());
+  add_to(middle, input);
   Tensor output = down_.forward(gelu_.forward(up_.forward(norm2_.forward(middle))));
-  device().add(output.floats(), middle.floats(), middle.numel());
+  add_to(output, middle);
   return output;
 }
 
 Tensor TransformerBlock::do_backward(const Tensor& output_gradient) {
   Tensor middle_gradient =
       norm2_.backward(up_.backward(gelu_.backward(down_.backward(output_gradient))));
-  device().add(middle_gradient.floats(), output_gradient.floats(), output_gradient.numel());
+  add_to(middle_gradient, output_gradient);
   Tensor input_gradient = norm1_.backward(attention_.backward(middle_gradient));
-  device().add(input_gradient.floats(), middle_gradient.floats(), middle_gradient.numel());
+  add_to(input_gradient, middle_gradient);
   return input_gradient;
 }
 
@@ -76,16 +76,19 @@ Transformer::Transformer(ParameterSet& parameters, const ModelDescription& d)
   register_external_parameter(head_, token_embedding_.table());
 }
 
+std::vector<Module*> Transformer::segments() {
+  std::vector<Module*> result;
+  for (const auto& block : blocks_) result.push_back(block.get());
+  return result;
+}
+
 Tensor Transformer::do_forward(const Tensor& tokens) {
   length_ = tokens.width();
   Tensor positions = activation(tokens.shape(), "positions", Dtype::int32);
   device().positions(tokens.rows(), length_, positions.ints());
 
   Tensor x = token_embedding_.forward(tokens);
-  {
-    const Tensor placed = position_embedding_.forward(positions);
-    device().add(x.floats(), placed.floats(), x.numel());
-  }
+  add_to(x, position_embedding_.forward(positions));
   for (const auto& block : blocks_) x = block->forward(x);
   return head_.forward(final_norm_.forward(x));
 }

@@ -34,6 +34,8 @@ class Transformer : public Module {
  public:
   Transformer(ParameterSet& parameters, const ModelDescription& description);
 
+  std::vector<Module*> segments() override;  // the blocks
+
  protected:
   Tensor do_forward(const Tensor& tokens) override;
   Tensor do_backward(const Tensor& logits_gradient) override;

@@ -11,7 +11,8 @@ namespace zerolab {
 inline constexpr std::size_t kMostMoments = 2;
 
 /// A part of a parameter that this rank updates: elements [range) of it, with the reduced gradient,
-/// the master weights and the optimizer's moments of just these elements. Optimizer, norm, hash and
+/// the master weights and the optimizer's moments of just these elements; of a frozen parameter the
+/// weights only. Optimizer, norm, hash and
 /// checkpoint see a model only as a list of these, whatever the stage.
 struct OwnedSlice {
   Parameter* parameter = nullptr;

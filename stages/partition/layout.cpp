@@ -15,7 +15,7 @@ FlatLayout::FlatLayout(const std::vector<Index>& sizes, int ranks) : ranks_(rank
 
 Range FlatLayout::padded_parameter(Index i) const {
   Range range = parameter(i);
-  if (index(i) + 2 == begins_.size()) range.end = padded();
+  if (range.size() > 0 && range.end == total()) range.end = padded();
   return range;
 }
 

@@ -45,8 +45,8 @@ class FlatLayout {
 
   /// Elements of parameter i in the flat buffer.
   Range parameter(Index i) const { return {begins_[index(i)], begins_[index(i) + 1]}; }
-  /// The same, and for the last parameter also the padding behind it: these ranges cover the whole
-  /// buffer, so every padded element travels exactly once.
+  /// The same, and for the last parameter that has elements also the padding behind it: these
+  /// ranges cover the whole buffer, so every padded element travels exactly once.
   Range padded_parameter(Index i) const;
 
   /// Where the slices cut [range.begin, range.end), relative to its begin: N + 1 bounds.

@@ -34,6 +34,11 @@ class Tensor {
   /// The same elements in another shape; one extent may be -1, which is worked out.
   Tensor reshaped(Shape shape) const;
 
+  /// Whether the loss may depend on a trainable parameter through these values, so that a backward
+  /// pass has to give their gradient. Modules say so (model/module.hpp).
+  bool needs_gradient() const { return needs_gradient_; }
+  void set_needs_gradient(bool needs) { needs_gradient_ = needs; }
+
   float* floats() const { return storage_->floats(); }
   std::int32_t* ints() const { return reinterpret_cast<std::int32_t*>(storage_->data()); }
 
@@ -41,6 +46,7 @@ class Tensor {
   std::shared_ptr<Buffer> storage_;
   Shape shape_;
   Dtype dtype_ = Dtype::fp32;
+  bool needs_gradient_ = false;
 };
 
 }  // namespace zerolab

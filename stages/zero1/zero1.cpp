@@ -13,7 +13,7 @@ Zero1::Zero1(Runtime& runtime)
 
 void Zero1::set_up(Model& model) {
   model_parameters_ = &model.parameters();
-  layout_ = FlatLayout(model_parameters_->sizes(), runtime_.ranks());
+  layout_ = FlatLayout(model_parameters_->trainable_sizes(), runtime_.ranks());
   const Range whole{0, layout_.padded()};
   const Range slice = layout_.slice(runtime_.rank());
   parameters_ = FlatBuffer(runtime_, whole, Category::parameters, "parameters");
@@ -21,6 +21,7 @@ void Zero1::set_up(Model& model) {
   moments_ = flat_moments(runtime_, slice);
   buckets_.set_up(layout_.padded());
   initialise_whole(runtime_, *model_parameters_, layout_, parameters_);
+  frozen_.set_up(runtime_, *model_parameters_);
 }
 
 // Every parameter is always whole.
@@ -56,8 +57,9 @@ Pending Zero1::reduce(const Bucket& bucket, std::string owner) {
 void Zero1::finish_gradients() { buckets_.flush(); }
 
 std::vector<OwnedSlice> Zero1::owned() {
-  return flat_slices(*model_parameters_, layout_, layout_.slice(runtime_.rank()), gradients_,
-                     parameters_, moments_);
+  return joined(flat_slices(*model_parameters_, layout_, layout_.slice(runtime_.rank()), gradients_,
+                            parameters_, moments_),
+                frozen_.share(runtime_));
 }
 
 void Zero1::publish() { publish_slices(runtime_, *model_parameters_, layout_, parameters_); }

@@ -34,6 +34,7 @@ class Zero1 : public Stage {
   FlatLayout layout_;
   FlatBuffer parameters_, gradients_;
   std::vector<FlatBuffer> moments_;
+  FrozenParameters frozen_;
   std::map<Index, Buffer> held_;  // gradients of later micro-steps, until they are added
   GradientBuckets buckets_;
 };

@@ -17,7 +17,7 @@ Zero2::Zero2(Runtime& runtime)
 
 void Zero2::set_up(Model& model) {
   model_parameters_ = &model.parameters();
-  layout_ = FlatLayout(model_parameters_->sizes(), runtime_.ranks());
+  layout_ = FlatLayout(model_parameters_->trainable_sizes(), runtime_.ranks());
   const Range whole{0, layout_.padded()};
   const Range slice = layout_.slice(runtime_.rank());
   parameters_ = FlatBuffer(runtime_, whole, Category::parameters, "parameters");
@@ -25,6 +25,7 @@ void Zero2::set_up(Model& model) {
   moments_ = flat_moments(runtime_, slice);
   buckets_.set_up(layout_.padded());
   initialise_whole(runtime_, *model_parameters_, layout_, parameters_);
+  frozen_.set_up(runtime_, *model_parameters_);
 }
 
 // Every parameter is always whole.
@@ -66,8 +67,9 @@ void Zero2::keep_slice(const Bucket& bucket) {
 void Zero2::finish_gradients() { buckets_.flush(); }
 
 std::vector<OwnedSlice> Zero2::owned() {
-  return flat_slices(*model_parameters_, layout_, layout_.slice(runtime_.rank()), gradients_,
-                     parameters_, moments_);
+  return joined(flat_slices(*model_parameters_, layout_, layout_.slice(runtime_.rank()), gradients_,
+                            parameters_, moments_),
+                frozen_.share(runtime_));
 }
 
 void Zero2::publish() { publish_slices(runtime_, *model_parameters_, layout_, parameters_); }

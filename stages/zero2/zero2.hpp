@@ -35,6 +35,7 @@ class Zero2 : public Stage {
   FlatLayout layout_;
   FlatBuffer parameters_, gradients_;
   std::vector<FlatBuffer> moments_;
+  FrozenParameters frozen_;
   std::map<Index, Buffer> held_;  // whole gradients that are not finished
   GradientBuckets buckets_;
 };

@@ -31,6 +31,21 @@ Decision Coordinator::before(const Stop& stop) {
   return decision;
 }
 
+Decision Coordinator::also_reads(const Stop& stop, Index parameter) {
+  std::vector<Stop>& stops = trace().stops;
+  for (std::size_t at = position_; at-- > 0;) {
+    if (stops[at].module != stop.module || stops[at].kind != stop.kind) continue;
+    stops[at].reads = stop.reads;
+    break;
+  }
+  Decision decision;
+  std::vector<Index> missing = take({parameter});
+  counts_.misses += static_cast<Index>(missing.size());
+  gather(decision, std::move(missing), Cause::fetch);
+  wait_for(decision, {parameter});
+  return decision;
+}
+
 Decision Coordinator::after(const Stop& stop) { return give_back(stop.reads); }
 
 Decision Coordinator::open_scope(const std::vector<Index>& parameters) {
@@ -58,12 +73,12 @@ Decision Coordinator::end_pass(bool completed) {
   return decision;
 }
 
-Decision Coordinator::publish() {
+Decision Coordinator::publish(const std::vector<bool>& updated) {
   Decision decision;
   std::vector<Index> stale;
   std::vector<Index> persistent;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (!parameters_[i].persistent) continue;
+    if (!parameters_[i].persistent || !updated[i]) continue;
     persistent.push_back(static_cast<Index>(i));
     if (parameters_[i].where == Where::whole) stale.push_back(static_cast<Index>(i));
   }

@@ -66,6 +66,8 @@ class Coordinator {
 
   /// A module begins: afterwards everything it reads is whole.
   Decision before(const Stop& stop);
+  /// It runs, and reads one parameter more; its visit is recorded with it from now on.
+  Decision also_reads(const Stop& stop, Index parameter);
   /// It has run.
   Decision after(const Stop& stop);
   /// The pass is over, or an exception ended it: then its order teaches nothing.
@@ -73,8 +75,8 @@ class Coordinator {
   /// A scope outside of the model holds these whole, from one to the other.
   Decision open_scope(const std::vector<Index>& parameters);
   Decision close_scope(const std::vector<Index>& parameters);
-  /// The weights have been updated: copies of the persistent ones are stale.
-  Decision publish();
+  /// These weights have been updated: copies of the persistent ones among them are stale.
+  Decision publish(const std::vector<bool>& updated);
 
   /// The order of the last pass, if that pass recorded it.
   const std::vector<Stop>* recorded() const;

@@ -34,17 +34,18 @@ Zero3::Zero3(Runtime& runtime)
 void Zero3::set_up(Model& model) {
   model_parameters_ = &model.parameters();
   layout_ = Pieces(model_parameters_->sizes(), runtime_.ranks());
+  trainable_ = Pieces(model_parameters_->trainable_sizes(), runtime_.ranks());
   parameters_ = PieceBuffer(runtime_, layout_, Category::parameters, "parameters");
-  gradients_ = PieceBuffer(runtime_, layout_, Category::gradients, "gradients");
+  gradients_ = PieceBuffer(runtime_, trainable_, Category::gradients, "gradients");
   for (int i = 1; i <= moments_needed(runtime_.settings.optimizer); ++i) {
-    moments_.emplace_back(runtime_, layout_, Category::optimizer, fmt::format("moment {}", i));
+    moments_.emplace_back(runtime_, trainable_, Category::optimizer, fmt::format("moment {}", i));
   }
   for (const Parameter& parameter : *model_parameters_) {
     const Range owned = layout_.of(parameter).owned(runtime_.rank());
     initialise(runtime_, parameter, owned, parameters_.of(parameter));
   }
 
-  buckets_.set_up(layout_.per_rank() * runtime_.ranks());
+  buckets_.set_up(trainable_.per_rank() * runtime_.ranks());
 
   const ZeroSettings& zero = runtime_.settings.zero;
   const std::vector<Index> sizes = model_parameters_->sizes();
@@ -64,6 +65,10 @@ void Zero3::fetch(const Visit& visit) {
     coordinator_.after(stop);  // the module does not run; abandon_pass lets go what is there
     throw;
   }
+}
+
+void Zero3::fetch_also(const Visit& visit, Parameter& parameter) {
+  carry_out(coordinator_.also_reads(stop_of(visit), parameter.id()), &visit.module);
 }
 
 // Lets go what nobody reads any more, or not soon.
@@ -107,15 +112,22 @@ std::vector<OwnedSlice> Zero3::owned() {
   for (Parameter& parameter : *model_parameters_) {
     const Range range = layout_.of(parameter).owned(runtime_.rank());
     if (range.size() == 0) continue;
-    OwnedSlice slice{&parameter, range, gradients_.of(parameter), parameters_.of(parameter), {}};
-    for (std::size_t i = 0; i < moments_.size(); ++i) slice.moments[i] = moments_[i].of(parameter);
+    OwnedSlice slice{&parameter, range, nullptr, parameters_.of(parameter), {}};
+    if (parameter.requires_grad()) slice.gradient = gradients_.of(parameter);
+    for (std::size_t i = 0; parameter.requires_grad() && i < moments_.size(); ++i) {
+      slice.moments[i] = moments_[i].of(parameter);
+    }
     slices.push_back(slice);
   }
   return slices;
 }
 
 // The pieces are the weights; the next fetch sends them. What persists is gathered now.
-void Zero3::publish() { carry_out(coordinator_.publish(), nullptr); }
+void Zero3::publish() {
+  std::vector<bool> updated;
+  for (const Parameter& each : *model_parameters_) updated.push_back(each.requires_grad());
+  carry_out(coordinator_.publish(updated), nullptr);
+}
 
 void Zero3::end_pass() {
   carry_out(coordinator_.end_pass(true), nullptr);

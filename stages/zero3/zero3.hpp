@@ -19,6 +19,7 @@ class Zero3 : public Stage {
 
   void set_up(Model& model) override;
   void fetch(const Visit& visit) override;
+  void fetch_also(const Visit& visit, Parameter& parameter) override;
   void release(const Visit& visit) override;
   float* gradient_buffer(Parameter& parameter, MicroStep micro_step) override;
   void gradient_ready(Parameter& parameter, MicroStep micro_step) override;
@@ -44,6 +45,7 @@ class Zero3 : public Stage {
   Runtime& runtime_;
   ParameterSet* model_parameters_ = nullptr;
   Pieces layout_;
+  Pieces trainable_;  // the same without the frozen ones, which are pieces of weights only
   PieceBuffer parameters_, gradients_;
   std::vector<PieceBuffer> moments_;
   std::vector<bool> persistent_;

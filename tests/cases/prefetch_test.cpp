@@ -103,9 +103,7 @@ class Twice : public ChainModule {
   Tensor do_forward(const Tensor& input) override {
     Tensor output = ChainModule::do_forward(input);
     if (context().pass == VisitKind::forward) {
-      context().pass = VisitKind::evaluate;
-      ChainModule::do_forward(input);
-      context().pass = VisitKind::forward;
+      without_gradient([&] { return ChainModule::do_forward(input); });
     }
     return output;
   }

@@ -54,6 +54,8 @@ std::string range_of(const Key& key) {
       return fmt::format("two numbers in [{}, {})", key.least, key.most);
     case Kind::text:
       return "`Adam`, `AdamW`, `SGD`";  // the next test tries them
+    case Kind::names:
+      return "strings";
     case Kind::block:
       break;
   }

@@ -18,8 +18,8 @@ constexpr std::array kStages{0, 1, 2, 3};
 class Sized : public Module {
  public:
   Sized(ParameterSet& parameters, const std::vector<Index>& sizes) : Module("sized") {
-    for (const Index size : sizes) {
-      own(parameters.add("sized." + std::to_string(size), {size}, Initial::normal(1)));
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      own(parameters.add("sized." + std::to_string(i), {sizes[i]}, Initial::normal(1)));
     }
   }
 

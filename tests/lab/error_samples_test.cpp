@@ -223,6 +223,15 @@ void diverge() {
   run(1, training);
 }
 
+void write_one_copy() {
+  Training training = training_of_odd_sizes(0);
+  training.settings.zero.enable_sanity_checks = true;
+  training.prepare = [](Runtime& runtime, Engine& engine) {
+    if (runtime.rank() > 0) engine.model().parameters().at("head.weight").data[0] += 1;
+  };
+  run(3, training);
+}
+
 void other_sizes() {
   run_ranks(2, [](Communicator& communicator) {
     std::vector<std::byte> bytes(communicator.rank() == 0 ? std::size_t{4096} : 2048);
@@ -319,6 +328,7 @@ const std::map<Code, std::function<void()>>& provocations() {
       {Code::gradient_state, gradient_too_many},
       {Code::not_bit_identical, other_bits},
       {Code::not_finite, diverge},
+      {Code::replicas_differ, write_one_copy},
       {Code::communication, other_sizes},
       {Code::collective_mismatch, other_collectives},
       {Code::peer_failed, [] { throw PeerFailed(2); }},

@@ -38,6 +38,7 @@ class LayerHarness : private ModuleHooks {
   Tensor tensor(Shape shape, const Floats& values) {
     Tensor result(ledger_, std::move(shape), Dtype::fp32, Category::activations, "test");
     std::copy(values.begin(), values.end(), result.floats());
+    result.set_needs_gradient(true);
     return result;
   }
   Tensor tensor(Shape shape, const std::vector<std::int32_t>& values) {
@@ -72,6 +73,7 @@ class LayerHarness : private ModuleHooks {
  private:
   void before(const Visit& /*visit*/) override {}
   void after(const Visit& /*visit*/) override {}
+  void reads_also(const Visit& /*visit*/, Parameter& /*parameter*/) override {}
   float* gradient_buffer(Parameter& parameter) override {
     Buffer& buffer = gradients_[&parameter];
     buffer = ledger_.allocate(parameter.numel() * size_of(Dtype::fp32), Category::gradients,

@@ -16,6 +16,9 @@ class StageDecorator : public Stage {
 
   void set_up(Model& model) override { inner_->set_up(model); }
   void fetch(const Visit& visit) override { inner_->fetch(visit); }
+  void fetch_also(const Visit& visit, Parameter& parameter) override {
+    inner_->fetch_also(visit, parameter);
+  }
   void release(const Visit& visit) override { inner_->release(visit); }
   float* gradient_buffer(Parameter& parameter, MicroStep micro_step) override {
     return inner_->gradient_buffer(parameter, micro_step);
@@ -29,6 +32,9 @@ class StageDecorator : public Stage {
   void publish() override { inner_->publish(); }
   void end_pass() override { inner_->end_pass(); }
   void abandon_pass() override { inner_->abandon_pass(); }
+  void gather(const std::vector<Parameter*>& parameters) override { inner_->gather(parameters); }
+  void take_over(const Parameter& parameter) override { inner_->take_over(parameter); }
+  void let_go(const std::vector<Parameter*>& parameters) override { inner_->let_go(parameters); }
   FetchCounts fetch_counts() const override { return inner_->fetch_counts(); }
 
  protected:

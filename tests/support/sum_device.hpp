@@ -34,6 +34,7 @@ class SumDevice final : public Device {
   void causal_softmax_backward(Index, Index, float, const float*, float*) override { no(); }
   void positions(Index, Index, std::int32_t*) override { no(); }
   void upload(void*, const void*, Index) override { no(); }
+  void download(void*, const void*, Index) override { no(); }
   void gelu(Index, const float*, float*) override { no(); }
   void gelu_backward(Index, const float*, const float*, float*) override { no(); }
   void embedding(Index, Index, const std::int32_t*, const float*, float*) override { no(); }

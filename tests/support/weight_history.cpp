@@ -31,6 +31,7 @@ class Watched : public StageDecorator {
   void copy_to(Weights& weights, float* OwnedSlice::*of) {
     if (replicated() && runtime().rank() != 0) return;
     for (const OwnedSlice& slice : owned()) {
+      if (slice.*of == nullptr) continue;  // the gradient of a frozen parameter
       std::vector<float>& values = weights[static_cast<std::size_t>(slice.parameter->id())];
       std::copy_n(slice.*of, slice.range.size(), values.begin() + slice.range.begin);
     }

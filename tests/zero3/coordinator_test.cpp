@@ -144,7 +144,7 @@ TEST_CASE("what persists is gathered once a step, after the update", "[zero3]") 
   CHECK(run(coordinator, stops) == std::vector<std::string>{"gather 0,1 (fetch); wait 0,1",
                                                             "release 1", "gather 1 (fetch); wait 1",
                                                             "release 1", ""});
-  CHECK(text(coordinator.publish()) == "release 0; gather 0 (persist); wait 0");
+  CHECK(text(coordinator.publish({true, true})) == "release 0; gather 0 (persist); wait 0");
   CHECK(coordinator.live() == 3);
   CHECK(run(coordinator, stops)[0] == "gather 1 (fetch); wait 1");
 }

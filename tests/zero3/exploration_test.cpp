@@ -81,7 +81,7 @@ class World {
     in_pass_ = false;
     if (scope_) close_scope();
     rest();
-    carry_out(coordinator_.publish());
+    carry_out(coordinator_.publish(std::vector<bool>(kElements.size(), true)));
     rest();
     if (limits_.one_persists) expect(at(0).place == Place::whole, "what persists is not there");
   }

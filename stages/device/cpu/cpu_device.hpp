@@ -53,6 +53,7 @@ class CpuDevice : public Device {
                               float* logits) override;
 
   void upload(void* out, const void* host, Index bytes) override;
+  void download(void* host, const void* in, Index bytes) override;
   void fill(float* out, Index n, float value) override;
   void copy(float* out, const float* in, Index n) override;
   void add(float* out, const float* in, Index n) override;

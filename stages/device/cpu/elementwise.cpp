@@ -23,6 +23,8 @@ void CpuDevice::upload(void* out, const void* host, Index bytes) {
   if (bytes > 0) std::memcpy(out, host, static_cast<std::size_t>(bytes));
 }
 
+void CpuDevice::download(void* host, const void* in, Index bytes) { upload(host, in, bytes); }
+
 void CpuDevice::fill(float* out, Index n, float value) { std::fill_n(out, n, value); }
 
 void CpuDevice::copy(float* out, const float* in, Index n) {

@@ -23,12 +23,13 @@ Range ParameterServer::owned_range() const { return {0, is_server() ? layout_.pa
 
 void ParameterServer::set_up(Model& model) {
   model_parameters_ = &model.parameters();
-  layout_ = FlatLayout(model_parameters_->sizes(), runtime_.ranks());
+  layout_ = FlatLayout(model_parameters_->trainable_sizes(), runtime_.ranks());
   parameters_ = FlatBuffer(runtime_, {0, layout_.padded()}, Category::parameters, "parameters");
   gradients_ = FlatBuffer(runtime_, owned_range(), Category::gradients, "gradients");
   moments_ = flat_moments(runtime_, owned_range());
   buckets_.set_up(layout_.padded());
   initialise_whole(runtime_, *model_parameters_, layout_, parameters_);
+  frozen_.set_up(runtime_, *model_parameters_);
 }
 
 // Every parameter is always whole on every rank.
@@ -72,13 +73,16 @@ void ParameterServer::finish_gradients() { buckets_.flush(); }
 
 // The engine updates, and counts in norm and hash, what is named here: on the other ranks nothing.
 std::vector<OwnedSlice> ParameterServer::owned() {
-  return flat_slices(*model_parameters_, layout_, owned_range(), gradients_, parameters_, moments_);
+  return joined(
+      flat_slices(*model_parameters_, layout_, owned_range(), gradients_, parameters_, moments_),
+      frozen_.share(runtime_));
 }
 
 // While the new weights are on their way nobody may read them: the states say so, and are checked.
 void ParameterServer::publish() {
   const auto move_all = [this](Status to) {
     for (Parameter& parameter : *model_parameters_) {
+      if (!parameter.requires_grad()) continue;
       ParameterState::move(parameter, to, Cause::publish, "", runtime_.recorder);
     }
   };

@@ -43,6 +43,7 @@ class ParameterServer : public zerolab::Stage {
   zerolab::FlatLayout layout_;
   zerolab::FlatBuffer parameters_, gradients_;
   std::vector<zerolab::FlatBuffer> moments_;
+  zerolab::FrozenParameters frozen_;
   std::map<zerolab::Index, zerolab::Buffer> held_;  // whole gradients that are not finished
   zerolab::MicroStep micro_step_;                   // the one whose gradients are in the buckets
   zerolab::GradientBuckets buckets_;
