@@ -45,8 +45,9 @@ std::string Module::class_name() const {
 // A run that ends by an exception ends all the same: what was gathered for it is let go.
 template <typename Run>
 Tensor Module::between_hooks(VisitKind kind, Run run) {
-  if (context_->in_leaf) return run();  // the leaf makes the visit
-  const Scoped inside(context_->in_leaf, leaf_);
+  if (context_->leaf != nullptr) return run();  // the leaf makes the visit
+  const Scoped running(context_->leaf, leaf_ ? this : nullptr);
+  if (leaf_) find_leaf_reads();
   const Visit visit{*this, kind};
   context_->hooks.before(visit);
   Tensor result;
@@ -95,7 +96,7 @@ Module::Undo Module::undo_of_run() const {
     const bool read = std::find(read_.begin(), read_.end(), parameter) != read_.end();
     if (parameter->requires_grad() && (leaf_ || !read)) undo.closing.push_back(parameter);
   }
-  if (context_->in_leaf) undo.closing.clear();
+  if (context_->leaf != nullptr) undo.closing.clear();
   return undo;
 }
 
@@ -148,22 +149,14 @@ Module* Module::find(std::string_view name) {
 }
 
 bool Module::borrows(const Parameter& parameter) const {
-  if (contains(external_, parameter)) return true;
-  if (!leaf_ || contains(reads_, parameter)) return false;
-  // of a leaf: what a part of it borrows and no part owns
-  bool borrowed = false;
-  std::vector<const Module*> parts(children_.begin(), children_.end());
-  while (!parts.empty()) {
-    const Module& part = *parts.back();
-    parts.pop_back();
-    if (contains(part.external_, parameter)) {
-      borrowed = true;
-    } else if (contains(part.reads_, parameter)) {
-      return false;
-    }
-    parts.insert(parts.end(), part.children_.begin(), part.children_.end());
-  }
-  return borrowed;
+  return leaf_ ? contains(leaf_reads_, parameter) && !owns(parameter)
+               : contains(external_, parameter);
+}
+
+bool Module::owns(const Parameter& parameter) const {
+  return (contains(reads_, parameter) && !contains(external_, parameter)) ||
+         std::any_of(children_.begin(), children_.end(),
+                     [&](const Module* child) { return child->owns(parameter); });
 }
 
 // Anything in here that is trained.
@@ -176,17 +169,19 @@ bool Module::learns() const {
 
 void Module::attach(ModelContext& context) {
   context_ = &context;
-  if (leaf_ && in_leaf_ == nullptr) find_leaf_reads(this);
   for (Module* child : children_) child->attach(context);
 }
 
-// Adds what it reads, and what is below it reads, to the leaf's.
-void Module::find_leaf_reads(Module* leaf) {
-  in_leaf_ = leaf;
+void Module::collect_reads(std::vector<Parameter*>& reads) const {
   for (Parameter* parameter : reads_) {
-    if (!contains(leaf->leaf_reads_, *parameter)) leaf->leaf_reads_.push_back(parameter);
+    if (!contains(reads, *parameter)) reads.push_back(parameter);
   }
-  for (Module* child : children_) child->find_leaf_reads(leaf);
+  for (const Module* child : children_) child->collect_reads(reads);
+}
+
+void Module::find_leaf_reads() {
+  leaf_reads_.clear();
+  collect_reads(leaf_reads_);
 }
 
 Parameter& Module::own(Parameter& parameter) {
@@ -196,12 +191,7 @@ Parameter& Module::own(Parameter& parameter) {
 
 const float* Module::weight(Parameter& parameter) {
   const bool declared = contains(reads_, parameter);
-  if (!declared && context_->auto_register) {
-    Module& visitor = in_leaf_ != nullptr ? *in_leaf_ : *this;
-    const bool is_there = contains(visitor.reads(), parameter);
-    register_external_parameter(*this, parameter);
-    if (!is_there) context_->hooks.reads_also({visitor, context_->pass}, parameter);
-  }
+  if (!declared && context_->auto_register) register_late(parameter);
   if (parameter.status() != Status::available) {
     throw Error(
         Code::parameter_not_available,
@@ -219,6 +209,14 @@ const float* Module::weight(Parameter& parameter) {
   return parameter.data;
 }
 
+// Registers it in the middle of a run, for which it was not fetched. Not in a leaf: what is read
+// there may differ from rank to rank, and all must fetch it.
+void Module::register_late(Parameter& parameter) {
+  if (context_->leaf != nullptr) return;
+  register_external_parameter(*this, parameter);
+  context_->hooks.reads_also({*this, context_->pass}, parameter);
+}
+
 bool Module::skip_frozen(const Parameter& parameter) {
   if (parameter.requires_grad()) return false;
   ++gradients_given_;
@@ -234,7 +232,7 @@ float* Module::begin_gradient(Parameter& parameter, Buffer& later_use) {
                     name_, parameter.name(), context_->recorder.rank(), parameter.uses),
         "run backward once for every forward");
   }
-  if (parameter.contributions++ == 0) {
+  if (parameter.contributions == 0) {
     parameter.gradient = context_->hooks.gradient_buffer(parameter);
     return parameter.gradient;
   }
@@ -249,6 +247,7 @@ void Module::end_gradient(Parameter& parameter, const Buffer& later_use) {
   if (later_use) {
     context_->device.add(parameter.gradient, later_use.floats(), parameter.numel());
   }
+  ++parameter.contributions;
   if (parameter.contributions == parameter.uses) context_->hooks.gradient_ready(parameter);
 }
 
@@ -279,10 +278,6 @@ void register_external_parameter(Module& module, Parameter& parameter) {
   if (contains(module.reads_, parameter)) return;
   module.external_.push_back(&parameter);
   module.reads_.push_back(&parameter);
-  Module* leaf = module.in_leaf_;
-  if (leaf != nullptr && !contains(leaf->leaf_reads_, parameter)) {
-    leaf->leaf_reads_.push_back(&parameter);
-  }
 }
 
 void unregister_external_parameter(Module& module, Parameter& parameter) {
@@ -295,10 +290,6 @@ void unregister_external_parameter(Module& module, Parameter& parameter) {
   }
   module.external_.erase(registered);
   std::erase(module.reads_, &parameter);
-  if (Module* leaf = module.in_leaf_) {
-    leaf->leaf_reads_.clear();
-    leaf->find_leaf_reads(leaf);
-  }
 }
 
 }  // namespace zerolab

@@ -58,7 +58,7 @@ struct ModelContext {
 
   VisitKind pass = VisitKind::forward;  // which pass is running
   bool keeps = true;                    // whether what runs must keep what its backward needs
-  bool in_leaf = false;                 // whether a leaf module is running
+  Module* leaf = nullptr;               // the leaf module that is running, if one is
 };
 
 /// A layer, or a group of layers. `forward` and `backward` call the hooks and then the layer's own
@@ -96,7 +96,7 @@ class Module {
   /// Makes it a leaf (DeepSpeed's term): what is below it makes no visits of its own, so all of its
   /// parameters are fetched together, before it runs, and their gradients are complete when its
   /// backward ends, zero where nothing was read. Which parts of a leaf run may therefore depend on
-  /// the data, and differ from rank to rank. Before `attach`.
+  /// the data, and differ from rank to rank.
   void make_leaf() { leaf_ = true; }
   /// Keeps nothing of its forward but the input, and runs again in backward (activation
   /// checkpointing; Chen et al., 2016).
@@ -170,11 +170,14 @@ class Module {
   };
 
   bool learns() const;
-  void find_leaf_reads(Module* leaf);
+  bool owns(const Parameter& parameter) const;
+  void collect_reads(std::vector<Parameter*>& reads) const;
+  void find_leaf_reads();
   template <typename Run>
   Tensor between_hooks(VisitKind kind, Run run);
   Tensor run_forward(const Tensor& input, bool keeps);
   Undo undo_of_run() const;
+  void register_late(Parameter& parameter);
   bool skip_frozen(const Parameter& parameter);
   float* begin_gradient(Parameter& parameter, Buffer& later_use);
   void end_gradient(Parameter& parameter, const Buffer& later_use);
@@ -186,8 +189,7 @@ class Module {
   std::vector<Module*> children_;
   bool leaf_ = false;
   bool recomputed_ = false;
-  std::vector<Parameter*> leaf_reads_;
-  Module* in_leaf_ = nullptr;  // the leaf that it is, or is a part of
+  std::vector<Parameter*> leaf_reads_;  // as of the latest visit
   ModelContext* context_ = nullptr;
   std::vector<Undo> to_undo_;        // forwards that backward has not undone
   std::vector<Parameter*> read_;     // weights, in the forward that is going on
