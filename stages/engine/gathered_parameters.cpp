@@ -117,4 +117,16 @@ void GatheredParameters::check_that_nobody_wrote() const {
               "modifier_rank)");
 }
 
+std::span<float> values_in_scope(const Runtime& runtime, Parameter& parameter) {
+  if (!parameter.in_scope()) {
+    throw Error(Code::parameter_not_available,
+                fmt::format("parameter '{}' on rank {} is read or written from outside of the "
+                            "model, and no gather scope holds it",
+                            parameter.name(), runtime.rank()),
+                "make a GatheredParameters scope around it on every rank, and name the rank that "
+                "writes");
+  }
+  return {parameter.data, static_cast<std::size_t>(parameter.numel())};
+}
+
 }  // namespace zerolab

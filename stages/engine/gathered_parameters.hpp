@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "stages/engine/stage.hpp"
@@ -9,12 +10,11 @@
 namespace zerolab {
 
 /// Parameters whole on every rank for as long as this lives, in every stage alike, to be read, or
-/// to be written by one rank (DeepSpeed has the same scope). Their values are at Parameter::data,
-/// numel() elements.
+/// to be written by one rank (DeepSpeed has the same scope).
 ///
 ///     {
 ///       GatheredParameters scope(runtime, stage, {&embedding}, 0);
-///       if (runtime.rank() == 0) fill(embedding.data);
+///       if (runtime.rank() == 0) fill(values_in_scope(runtime, embedding));
 ///     }  // every rank has rank 0's values now
 ///
 /// All ranks make it and end it together, with the same parameters and owner. A parameter given
@@ -46,5 +46,10 @@ class GatheredParameters {
   std::vector<std::uint64_t> before_;  // a hash of each parameter
   int exceptions_;                     // passing by when it began
 };
+
+/// The whole value of a parameter that a scope holds, to read or, on the scope's rank, to write.
+/// Throws Error (Code::parameter_not_available) when none does, in every stage: where the parameter
+/// is whole anyway, a write would be this rank's alone.
+std::span<float> values_in_scope(const Runtime& runtime, Parameter& parameter);
 
 }  // namespace zerolab

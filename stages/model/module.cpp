@@ -201,8 +201,12 @@ const float* Module::weight(Parameter& parameter) {
         declared ? "run the module through forward() or backward(): their hooks gather it first"
                  : fmt::format("the module does not own it: call "
                                "register_external_parameter({}, {}) after building the model, so "
-                               "that stage 3 gathers it before the module runs",
-                               name_, parameter.name()));
+                               "that stage 3 gathers it before the module runs{}",
+                               name_, parameter.name(),
+                               context_->leaf == nullptr
+                                   ? ", or read it in a GatheredParameters scope"
+                                   : "; in a leaf module it cannot register itself, since what "
+                                     "is read there may differ from rank to rank"));
   }
   if (context_->pass != VisitKind::backward) read_.push_back(&parameter);
   if (context_->pass == VisitKind::forward && parameter.requires_grad()) ++parameter.uses;

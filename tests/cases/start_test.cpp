@@ -1,5 +1,8 @@
 // Kind c of docs/cases.md: from which weights the ranks start, and that they stay replicas.
 
+#include <optional>
+
+#include "stages/engine/gathered_parameters.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/run_ranks.hpp"
 #include "tests/support/stage_decorator.hpp"
@@ -105,5 +108,59 @@ TEST_CASE("B49: what several ranks hold whole is equal after set-up and after ev
           13 * 5 + 15 * 33 + 33 + 33 * 5 + 5 + 5 * 3 + 3 + 3 + 1 + 7 + 7 + 7 * 13 + 13);
     CHECK(by_rank[0][0] != by_rank[0][10]);
     for (const Replicas& replicas : by_rank) CHECK(replicas == by_rank[0]);
+  }
+}
+
+TEST_CASE("B49: copies that differ are found before they are trained on", "[cases]") {
+  const auto write = [](bool in_scope) {
+    return [in_scope](Runtime& runtime, Engine& engine) {
+      Parameter& parameter = engine.model().parameters().at("layers.0.weight");
+      std::optional<GatheredParameters> scope;
+      if (in_scope) scope.emplace(runtime, engine.stage(), std::vector<Parameter*>{&parameter}, 0);
+      parameter.data[7] += static_cast<float>(runtime.rank());
+    };
+  };
+  for (const int stage : {0, 1, 2, 3}) {
+    INFO("stage " << stage);
+    Training training = training_of(tiny_mlp(), stage);
+    training.settings.zero.enable_sanity_checks = true;
+    const auto expected = bits(run(3, training)[0]);
+    // through a scope rank 0's value is everybody's, whatever the others wrote
+    training.prepare = write(true);
+    CHECK(bits(run(3, training)[0]) == expected);
+    if (stage == 3) continue;  // nobody has a copy
+    training.prepare = write(false);
+    const auto error = thrown_by([&] { run(3, training); });
+    REQUIRE(error);
+    CHECK(error->code() == Code::replicas_differ);
+    CHECK(error->what_happened() ==
+          "before step 1 copies of parameters differ from rank 0's:\n  'layers.0.weight' on rank "
+          "1, 2");
+  }
+}
+
+TEST_CASE("B49: a copy that goes wrong later is found before the next step", "[cases]") {
+  for (const int stage : {0, 1, 2, 3}) {
+    INFO("stage " << stage);
+    Training training = training_of(tiny_mlp(), stage);
+    training.settings.zero.enable_sanity_checks = true;
+    training.settings.zero.param_persistence_threshold = 40;  // stage 3 keeps some whole, too
+    const auto error = thrown_by([&] {
+      run_ranks(4, [&](Communicator& communicator) {
+        ParameterSet* of_rank = nullptr;
+        Training mine = training;
+        mine.prepare = [&of_rank](Runtime&, Engine& engine) {
+          of_rank = &engine.model().parameters();
+        };
+        mine.on_step = [&](Index step, const StepResult&, const Ledger&) {
+          if (step == 4 && communicator.rank() == 2) of_rank->at("layers.1.bias").data[0] += 1;
+        };
+        Recorder recorder(communicator.rank());
+        train(communicator, recorder, mine);
+      });
+    });
+    REQUIRE(error);
+    CHECK(error->what_happened() ==
+          "before step 5 copies of parameters differ from rank 0's:\n  'layers.1.bias' on rank 2");
   }
 }

@@ -3,12 +3,15 @@
 #include "stages/engine/gathered_parameters.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <stdexcept>
 
-#include "stages/device/cpu/cpu_device.hpp"
 #include "stages/stages.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/chain.hpp"
+#include "tests/support/layers.hpp"
+#include "tests/support/rank.hpp"
 #include "tests/support/run_ranks.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/support/trainings.hpp"
@@ -18,48 +21,6 @@ namespace {
 
 constexpr std::array kStages{0, 1, 2, 3};
 constexpr std::array kRanks{1, 2, 3, 4};
-
-/// One rank of a training of odd sizes, that a test steps itself.
-struct Rank {
-  Rank(Communicator& communicator, const Training& of)
-      : training(of),
-        recorder(communicator.rank()),
-        ledger("device", recorder),
-        device(ledger),
-        comm(communicator, device, ledger, recorder),
-        model(training.build()),
-        engine(runtime, *model, make_stage(runtime), training.sequence_length) {}
-
-  Parameter& parameter(std::string_view name) { return model->parameters().at(name); }
-  std::vector<Parameter*> parameters(const std::vector<std::string>& names) {
-    std::vector<Parameter*> result;
-    for (const std::string& name : names) result.push_back(&parameter(name));
-    return result;
-  }
-  std::vector<float> values(std::string_view name) {
-    GatheredParameters scope(runtime, engine.stage(), {&parameter(name)});
-    const float* data = parameter(name).data;
-    return {data, data + parameter(name).numel()};
-  }
-  /// Everything is as if nobody had looked.
-  bool rests() {
-    for (const Parameter& each : model->parameters()) {
-      const Status at_rest =
-          training.settings.zero.stage == 3 ? Status::not_available : Status::available;
-      if (each.status() != at_rest || each.active() != 0 || each.in_scope()) return false;
-    }
-    return ledger.live()[Category::gather_buffers] == 0;
-  }
-
-  Training training;
-  Recorder recorder;
-  Ledger ledger;
-  CpuDevice device;
-  CommStream comm;
-  Runtime runtime{device, ledger, recorder, comm, training.settings, training.seed};
-  std::unique_ptr<Model> model;
-  Engine engine;
-};
 
 /// Runs the body on every rank of a training in this stage; what it returns, by rank.
 template <typename Body>
@@ -247,6 +208,97 @@ TEST_CASE("a scope that an exception leaves lets go, without talking to the othe
            return caught && rank.rests() && rank.comm.totals().traffic.count(Op::broadcast) == 0;
          })) {
       CHECK(fine);
+    }
+  });
+}
+
+/// Reads another module's parameter, undeclared, in a scope of its own.
+class GathersItself : public Module {
+ public:
+  using Open = std::function<std::unique_ptr<GatheredParameters>(Parameter&)>;
+
+  GathersItself(Parameter& foreign, const Open& open)
+      : Module("gathers itself"), foreign_(foreign), open_(open) {}
+
+ protected:
+  Tensor do_forward(const Tensor& input) override { return plus_foreign(input); }
+  Tensor do_backward(const Tensor& output_gradient) override {
+    add_gradient(foreign_, [&](float* out) {
+      device().sum_rows(output_gradient.rows(), output_gradient.width(), output_gradient.floats(),
+                        out);
+    });
+    return output_gradient;
+  }
+
+ private:
+  Tensor plus_foreign(const Tensor& input) {
+    const auto scope = open_ ? open_(foreign_) : nullptr;
+    const float* bias = weight(foreign_);
+    Tensor output = activation(input.shape(), "output");
+    for (Index i = 0; i < input.numel(); ++i) {
+      output.floats()[i] = input.floats()[i] + bias[i % input.width()];
+    }
+    return output;
+  }
+
+  Parameter& foreign_;
+  const Open& open_;
+};
+
+/// Every rank has its own way to open a scope, which only works once there is an engine.
+RankReport train_with_scopes_inside(Communicator& communicator, int stage, bool declared) {
+  GathersItself::Open open;
+  Training training = training_of_chain(
+      [&open, declared](ParameterSet& parameters) {
+        Links links{embedding(parameters, 11, 5), linear(parameters, "layer", 5, 5)};
+        Parameter& lent = parameters.at("layer.bias");
+        links.push_back(std::make_shared<GathersItself>(lent, open));
+        if (declared) register_external_parameter(*links.back(), lent);
+        links.push_back(linear(parameters, "head", 5, 11));
+        return links;
+      },
+      11, stage);
+  if (!declared) {
+    training.prepare = [&open](Runtime& runtime, Engine& engine) {
+      open = [&](Parameter& parameter) {
+        return std::make_unique<GatheredParameters>(runtime, engine.stage(),
+                                                    std::vector<Parameter*>{&parameter});
+      };
+    };
+  }
+  Recorder recorder(communicator.rank());
+  return train(communicator, recorder, training);
+}
+
+TEST_CASE("B01: a layer may gather what it does not own by itself, instead of declaring it",
+          "[cases]") {
+  for (const int ranks : kRanks) {
+    const auto expected = bits(run_ranks(ranks, [](Communicator& communicator) {
+      return train_with_scopes_inside(communicator, 0, true);
+    })[0]);
+    for (const int stage : kStages) {
+      INFO("stage " << stage << ", " << ranks << " ranks");
+      const auto reports = run_ranks(ranks, [stage](Communicator& communicator) {
+        return train_with_scopes_inside(communicator, stage, false);
+      });
+      for (const RankReport& report : reports) CHECK(bits(report) == expected);
+    }
+  }
+}
+
+TEST_CASE("B13: without a scope nobody writes a weight, in any stage", "[cases]") {
+  everywhere([](int stage, int ranks) {
+    for (const bool right : on_ranks(ranks, stage, [](Rank& rank) {
+           Parameter& embedding = rank.parameter("embedding.weight");
+           const auto error =
+               thrown_by([&] { values_in_scope(rank.runtime, embedding)[0] = 0.5F; });
+           GatheredParameters scope(rank.runtime, rank.engine.stage(), {&embedding});
+           return error && error->code() == Code::parameter_not_available &&
+                  contains(error->what(), "'embedding.weight' on rank ") &&
+                  contains(error->way_out(), "GatheredParameters") &&
+                  values_in_scope(rank.runtime, embedding).size() == 33;
+         })) {
+      CHECK(right);
     }
   });
 }

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 
 #include "own_layer.hpp"
 #include "own_stage.hpp"
@@ -72,9 +73,10 @@ void write_embedding(Runtime& runtime, Engine& engine) {
   Parameter& embedding = engine.model().parameters().at("embedding.weight");
   const GatheredParameters scope(runtime, engine.stage(), {&embedding}, 0);  // rank 0 writes
   if (runtime.rank() != 0) return;
-  std::fill_n(embedding.data, embedding.numel(), 0.0F);
+  const std::span<float> values = values_in_scope(runtime, embedding);
+  std::fill(values.begin(), values.end(), 0.0F);
   for (Index t = 0; t < kVocabulary; ++t) {
-    embedding.data[t * kWidth + t % kWidth] = t < kWidth ? 1.0F : -1.0F;
+    values[static_cast<std::size_t>(t * kWidth + t % kWidth)] = t < kWidth ? 1.0F : -1.0F;
   }
 }  // now every rank has rank 0's values, and trains on them
 
