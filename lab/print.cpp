@@ -58,8 +58,11 @@ void Printer::heading(const Plan& plan, const std::vector<Effective>& effective,
                       const Communicator& communicator) {
   if (!speaks_ || json_) return;
   const Text& text = plan.data->text();
-  fmt::print("model   {}, {} parameters\n", plan.model.name,
-             thousands(parameter_count(plan.model)));
+  const std::unique_ptr<Model> model = build_model_of(plan);
+  const ParameterSet& parameters = model->parameters();
+  const Index frozen = parameters.numel() - parameters.trainable_numel();
+  fmt::print("model   {}, {} parameters{}\n", plan.model.name, thousands(parameters.numel()),
+             frozen == 0 ? "" : fmt::format(", {} of them frozen", thousands(frozen)));
   fmt::print("text    {}, {} bytes, the last tenth held out\n", text.origin,
              thousands(text.size()));
   fmt::print("ranks   {}, {}\n", communicator.size(), communicator.description());

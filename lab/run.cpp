@@ -13,6 +13,7 @@
 #include "lab/show.hpp"
 #include "lab/version.hpp"
 #include "stages/comm/agreement.hpp"
+#include "stages/engine/prepare_model.hpp"
 #include "stages/engine/summary.hpp"
 #include "stages/stages.hpp"
 #include "stages/zero3/persistence.hpp"
@@ -89,6 +90,15 @@ std::vector<Given> preset_settings(const ModelDescription& model) {
           {"zero_optimization.stage3_max_reuse_distance", defaults.max_reuse_distance, source}};
 }
 
+std::unique_ptr<Model> build_model_of(const Plan& plan) {
+  std::unique_ptr<Model> model = build_model(plan.model);
+  for (const std::string& name : plan.options.frozen) model->parameters().freeze(name);
+  if (plan.options.deliberate_mistake) {
+    make_deliberate_mistake(*plan.options.deliberate_mistake, *model);
+  }
+  return model;
+}
+
 Effective settings_for(const Plan& plan, std::optional<int> stage) {
   ResolveInput input;
   input.preset = preset_settings(plan.model);
@@ -98,7 +108,7 @@ Effective settings_for(const Plan& plan, std::optional<int> stage) {
   input.world_size = plan.ranks;
   input.world_size_source = fmt::format("{} ranks", plan.ranks);
   Effective effective = resolve(input);
-  const std::unique_ptr<Model> model = build_model(plan.model);
+  const std::unique_ptr<Model> model = build_model_of(plan);
   const std::string whole =
       why_nothing_is_released(model->parameters().sizes(), effective.settings.zero);
   if (!whole.empty()) effective.warnings.push_back(whole);
@@ -106,18 +116,13 @@ Effective settings_for(const Plan& plan, std::optional<int> stage) {
     effective.warnings.push_back(
         "activation_checkpointing.enabled has no effect: this model has no blocks to recompute");
   }
+  prepare_model(*model, effective.settings);  // refuses now what the run would refuse later
   return effective;
 }
 
 Training training_for(const Plan& plan, const Effective& effective) {
   Training training;
-  training.build = [model = plan.model, frozen = plan.options.frozen,
-                    mistake = plan.options.deliberate_mistake] {
-    std::unique_ptr<Model> built = build_model(model);
-    for (const std::string& name : frozen) built->parameters().freeze(name);
-    if (mistake) make_deliberate_mistake(*mistake, *built);
-    return built;
-  };
+  training.build = [plan] { return build_model_of(plan); };
   training.stage = [](Runtime& runtime) { return make_stage(runtime); };
   training.sequence_length = plan.model.sequence_length;
   training.settings = effective.settings;

@@ -30,6 +30,10 @@ Plan make_plan(const RunOptions& options, std::string command_line, int ranks);
 /// What the model's preset says where neither configuration nor flag does.
 std::vector<Given> preset_settings(const ModelDescription& model);
 
+/// The model as the options have it: what is frozen, and the deliberate mistake. Throws Error
+/// (Code::usage).
+std::unique_ptr<Model> build_model_of(const Plan& plan);
+
 /// The settings for one stage; `stage` only where the command sets it (compare).
 Effective settings_for(const Plan& plan, std::optional<int> stage);
 

@@ -79,6 +79,7 @@ Json summary_json(const RankReport& report, const Training& training, int ranks)
   for (const MemoryUse& of_rank : report.memory) memory.push_back({{"device", to_json(of_rank)}});
 
   Json json{{"params", report.parameters},
+            {"trainable_params", report.trainable},
             {"stage", training.settings.zero.stage},
             {"world_size", ranks},
             {"steps", steps},

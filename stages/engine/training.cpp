@@ -63,6 +63,7 @@ RankReport train(Communicator& communicator, Recorder& recorder, const Training&
     run_steps(engine, training, ledger, comm, report);
 
     report.parameters = model->parameters().numel();
+    report.trainable = model->parameters().trainable_numel();
     report.device = device.description();
     report.memory = memory_of_all_ranks(comm, ledger);
   }

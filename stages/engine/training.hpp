@@ -49,6 +49,7 @@ struct MemoryUse {
 /// What one rank measured.
 struct RankReport {
   Index parameters = 0;  // elements; a tied parameter counts once
+  Index trainable = 0;   // of them
   std::string device;
   std::vector<StepResult> steps;
   std::vector<ValidationResult> validation;

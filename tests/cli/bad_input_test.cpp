@@ -74,6 +74,26 @@ TEST_CASE("a configuration that cannot be is refused: syntax, keys, batch sizes"
   check_refused({common + "/nowhere.json", "ZL201", {"/nowhere.json"}});
 }
 
+TEST_CASE(
+    "what is to be frozen, or a leaf, and is not there is refused before anything is printed") {
+  const Scratch scratch;
+  scratch.write("leaf.json",
+                R"({"zero_optimization": {"leaf_module": {"classes": "TransformerBlok"}}})");
+  scratch.write("list.json", R"({"zero_optimization": {"leaf_module": {"names": [3]}}})");
+  const std::string out = " --out " + scratch.arg("run");
+  check_refused({"train --freeze blok.0" + out, "ZL201", {"blok.0", "blocks.0"}});
+  check_refused({"compare --freeze token_embedding,blocks,position_embedding,final_norm" + out,
+                 "ZL201",
+                 {"nothing to train"}});
+  check_refused({"train --config " + scratch.arg("leaf.json") + out,
+                 "ZL202",
+                 {"TransformerBlok'", "TransformerBlock"}});
+  check_refused({"train --config " + scratch.arg("list.json") + out,
+                 "ZL202",
+                 {"zero_optimization.leaf_module.names", "a list of strings"}});
+  CHECK(run_zerolab("train -n 2 --freeze blok.0" + out).out.empty());
+}
+
 TEST_CASE("a run folder that holds other things is left alone, an earlier run is replaced") {
   const Scratch scratch;
   std::filesystem::create_directory(scratch.path("mine"));

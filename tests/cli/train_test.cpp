@@ -153,6 +153,40 @@ TEST_CASE(
   CHECK(mpirun_zerolab(2, stage2 + " --break unregistered-head").status == 0);
 }
 
+TEST_CASE("frozen parameters and recomputation are told by heading, log and summary") {
+  const Scratch scratch;
+  const std::string common = "train --stage 3 --model gpt-nano --micro-batch 1 --steps 2 --out " +
+                             scratch.arg("run") + " --freeze token_embedding,blocks.0.norm1.bias";
+  const Outcome outcome = mpirun_zerolab(3, common + " --activation-checkpointing");
+  INFO(outcome.all());
+  REQUIRE(outcome.status == 0);
+  CHECK(outcome.count("170,560 parameters, 16,448 of them frozen") == 1);
+  const nlohmann::json summary = read_json(scratch.path("run") / "summary.json");
+  CHECK(summary["params"] == 170560);
+  CHECK(summary["trainable_params"] == 170560 - 256 * 64 - 64);
+  std::set<std::string> frozen;
+  const nlohmann::json run = read_json(scratch.path("run") / "run.json");
+  for (const nlohmann::json& parameter : run["parameters"]) {
+    if (parameter["requires_grad"] == false) frozen.insert(parameter["name"]);
+  }
+  CHECK(frozen == std::set<std::string>{"token_embedding.weight", "blocks.0.norm1.bias"});
+  std::set<std::string> recomputed;
+  for (const nlohmann::json& line : read_json_lines(scratch.path("run") / "rank2.events.jsonl")) {
+    if (line["ev"] == "span" && line["kind"] == "recompute") recomputed.insert(line["module"]);
+    CHECK((line["ev"] != "grad" || frozen.count(line["parameter"]) == 0));
+  }
+  CHECK(recomputed.count("blocks.0") == 1);
+  CHECK(recomputed.count("blocks.2.mlp.down") == 1);
+  CHECK(recomputed.count("final_norm") == 0);
+
+  // the same bits without recomputation, as threads
+  REQUIRE(run_zerolab(common + " -n 3").status == 0);
+  const nlohmann::json without = read_json(scratch.path("run") / "summary.json");
+  for (const std::size_t step : {0U, 1U}) {
+    CHECK(without["steps"][step]["param_hash"] == summary["steps"][step]["param_hash"]);
+  }
+}
+
 TEST_CASE("a failed comparison tells where it failed, and its folder can be used again") {
   const Scratch scratch;
   const std::string compare =
