@@ -167,7 +167,8 @@ double Engine::evaluate(const BatchSource& batches, Index sequences,
 std::vector<float> Engine::logits_behind(const std::vector<std::int32_t>& tokens, Index at) {
   std::vector<float> result;
   run_pass(VisitKind::evaluate, [&] {
-    const Tensor logits = run_model(tokens, {1, static_cast<Index>(tokens.size())});
+    const Tensor logits =
+        run_model(tokens, {1, static_cast<Index>(tokens.size())}, Phase::generate);
     const Index row = model_.targets() == Targets::last_position ? 0 : at;
     result.resize(static_cast<std::size_t>(logits.width()));
     runtime_.device.download(result.data(), logits.floats() + row * logits.width(),
@@ -211,13 +212,13 @@ Tensor Engine::forward(const BatchSource& batches, Index step, Index position, B
     host_targets.resize(static_cast<std::size_t>(sequences));
   }
   targets_ = uploaded({static_cast<Index>(host_targets.size())}, host_targets, "targets");
-  return run_model(host_tokens, shape);
+  const bool training = context_.pass == VisitKind::forward;
+  return run_model(host_tokens, shape, training ? Phase::forward : Phase::evaluate);
 }
 
-Tensor Engine::run_model(const std::vector<std::int32_t>& tokens, BatchShape shape) {
-  const bool training = context_.pass == VisitKind::forward;
+Tensor Engine::run_model(const std::vector<std::int32_t>& tokens, BatchShape shape, Phase phase) {
   runtime_.recorder.end_all_modules();
-  runtime_.recorder.set_phase(training ? Phase::forward : Phase::evaluate);
+  runtime_.recorder.set_phase(phase);
   for (Parameter& parameter : model_.parameters()) parameter.uses = parameter.contributions = 0;
   return model_.root().forward(uploaded({shape.sequences, shape.length}, tokens, "tokens"));
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "stages/base/json_text.hpp"
 #include "stages/model/parameter_state.hpp"
 
 namespace zerolab {
@@ -75,6 +76,12 @@ Json summary_json(const RankReport& report, const Training& training, int ranks)
   for (const ValidationResult& result : report.validation) {
     validation.push_back({{"step", result.step}, {"loss", number_json(result.loss)}});
   }
+  Json generations = Json::array();
+  for (const Generation& generation : report.generations) {
+    generations.push_back({{"step", generation.step},
+                           {"prompt", bytes_as_text(training.generate->prompt)},
+                           {"text", bytes_as_text(generation.text)}});
+  }
   Json memory = Json::array();
   for (const MemoryUse& of_rank : report.memory) memory.push_back({{"device", to_json(of_rank)}});
 
@@ -84,8 +91,10 @@ Json summary_json(const RankReport& report, const Training& training, int ranks)
             {"world_size", ranks},
             {"steps", steps},
             {"validation", validation},
+            {"generations", generations},
             {"memory", memory},
             {"validation_comm", to_json(report.validation_comm.traffic)},
+            {"generation_comm", to_json(report.generation_comm.traffic)},
             {"comm", to_json(report.comm.traffic)},
             {"prefetch", to_json(report.fetches)},
             {"comm_seconds", report.comm.busy_seconds},

@@ -9,6 +9,22 @@
 namespace zerolab {
 namespace {
 
+/// What ranks that are told different things would not notice, or would hang over: weights depend
+/// on nothing but the seed, so each would train a model of its own, and the loss would fall all the
+/// same; a rank that generates more than the others would wait for them in its passes.
+nlohmann::ordered_json facts(const Training& training) {
+  nlohmann::ordered_json json{{"seed", training.seed}};
+  if (!training.generate) return json;
+  json["generate_every"] = training.generate_every;
+  const nlohmann::ordered_json sampling = to_json(*training.generate);
+  for (const auto& [key, value] : sampling.items()) json["generate." + key] = value;
+  return json;
+}
+
+bool due(Index step, Index every, Index steps) {
+  return step == steps || (every > 0 && step % every == 0);
+}
+
 void run_steps(Engine& engine, const Training& training, const Ledger& ledger,
                const CommStream& comm, RankReport& report) {
   const auto counted = [&comm](CommTotals& into, const auto& work) {
@@ -21,13 +37,19 @@ void run_steps(Engine& engine, const Training& training, const Ledger& ledger,
     report.steps.push_back(counted(report.comm, [&] { return engine.step(training.batches); }));
     report.fetches += report.steps.back().fetches;
     if (training.on_step) training.on_step(step, report.steps.back(), ledger);
-    if (!training.validation) continue;
-    const bool due = training.validate_every > 0 && step % training.validate_every == 0;
-    if (!due && step < training.steps) continue;
-    const double loss = counted(report.validation_comm, [&] {
-      return engine.evaluate(training.validation, training.validation_sequences);
-    });
-    report.validation.push_back({step, loss});
+    if (training.validation && due(step, training.validate_every, training.steps)) {
+      const double loss = counted(report.validation_comm, [&] {
+        return engine.evaluate(training.validation, training.validation_sequences);
+      });
+      report.validation.push_back({step, loss});
+    }
+    if (training.generate && due(step, training.generate_every, training.steps)) {
+      const std::string text = counted(report.generation_comm, [&] {
+        return generate(engine, training.vocab_size, *training.generate);
+      });
+      report.generations.push_back({step, text});
+      if (training.on_text) training.on_text(report.generations.back());
+    }
   }
 }
 
@@ -43,9 +65,7 @@ std::vector<MemoryUse> memory_of_all_ranks(CommStream& comm, const Ledger& ledge
 }  // namespace
 
 RankReport train(Communicator& communicator, Recorder& recorder, const Training& training) {
-  // Ranks that start from different weights would each train a model of their own, and the loss
-  // would fall all the same. Initial weights depend on nothing but the seed.
-  agree(communicator, {{"seed", training.seed}});
+  agree(communicator, facts(training));
   RankReport report;
   Ledger ledger("device", recorder, training.device_memory);
   {

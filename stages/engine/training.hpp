@@ -5,9 +5,15 @@
 #include <vector>
 
 #include "stages/comm/link.hpp"
-#include "stages/engine/engine.hpp"
+#include "stages/engine/generation.hpp"
 
 namespace zerolab {
+
+/// What the model wrote after a step, without the prompt.
+struct Generation {
+  Index step = 0;
+  std::string text;
+};
 
 /// One training run, as every rank is told it.
 struct Training {
@@ -29,11 +35,19 @@ struct Training {
   Index validation_sequences = 0;
   Index validate_every = 0;
 
+  // Text after every `generate_every` steps (0: only after the last), behind that step's
+  // validation.
+  std::optional<Sampling> generate = {};
+  Index generate_every = 0;
+  Index vocab_size = 256;  // of the model, which may have fewer tokens than there are bytes
+
   /// Called on every rank between set-up and the first step: to look at weights, or write them
   /// (engine/gathered_parameters.hpp).
   std::function<void(Runtime&, Engine&)> prepare = {};
   /// Called on every rank after each step, for progress.
   std::function<void(Index step, const StepResult&, const Ledger&)> on_step = {};
+  /// The same with each text.
+  std::function<void(const Generation&)> on_text = {};
 };
 
 struct ValidationResult {
@@ -53,15 +67,17 @@ struct RankReport {
   std::string device;
   std::vector<StepResult> steps;
   std::vector<ValidationResult> validation;
-  std::vector<MemoryUse> memory;  // of every rank
-  FetchCounts fetches;            // of the optimizer steps
-  CommTotals comm;                // of the same
-  CommTotals validation_comm;     // of the evaluations between them
-  Usage left_over;                // live after the engine and the model are gone: all zero
+  std::vector<Generation> generations;  // the same on every rank
+  std::vector<MemoryUse> memory;        // of every rank
+  FetchCounts fetches;                  // of the optimizer steps
+  CommTotals comm;                      // of the same
+  CommTotals validation_comm;           // of the evaluations between them
+  CommTotals generation_comm;           // of the passes that generated text
+  Usage left_over;                      // live after the engine and the model are gone: all zero
 };
 
 /// Runs it on this rank. Every rank must call it with the same training; throws Error
-/// (Code::ranks_disagree) on all ranks when their seeds differ.
+/// (Code::ranks_disagree) on all ranks when their seeds differ, or what they are to generate.
 RankReport train(Communicator& communicator, Recorder& recorder, const Training& training);
 
 }  // namespace zerolab

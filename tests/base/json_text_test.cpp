@@ -43,5 +43,24 @@ TEST_CASE("comments are allowed and keys given twice are reported with their pat
   CHECK(duplicates == std::vector<std::string>{"a.x", "b"});
 }
 
+TEST_CASE("any bytes fit into a JSON string and can be had back", "[base]") {
+  std::string bytes;
+  for (int byte = 0; byte < 256; ++byte) bytes.push_back(static_cast<char>(byte));
+  const auto text = nlohmann::json::parse(nlohmann::json(bytes_as_text(bytes)).dump());
+  const std::string utf8 = text.get<std::string>();
+  CHECK(utf8.size() == 128 + 2 * 128);
+  CHECK(bytes_as_text("\xC3\xA9") == "\xC3\x83\xC2\xA9");  // é in UTF-8: Ã©
+  std::string back;
+  for (std::size_t i = 0; i < utf8.size(); ++i) {
+    const auto first = static_cast<unsigned char>(utf8[i]);
+    if (first < 0x80) {
+      back.push_back(utf8[i]);
+    } else {
+      back.push_back(static_cast<char>((first & 3) << 6 | (utf8[++i] & 0x3F)));
+    }
+  }
+  CHECK(back == bytes);
+}
+
 }  // namespace
 }  // namespace zerolab

@@ -1,11 +1,13 @@
 // Kind d: ranks that do not come to the same collectives (docs/cases.md).
 
+#include <array>
 #include <thread>
 
 #include "stages/stages.hpp"
 #include "tests/support/accident.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/run_job.hpp"
+#include "tests/support/run_ranks.hpp"
 #include "tests/support/sandwich.hpp"
 #include "tests/support/sum_device.hpp"
 #include "tests/support/thrown.hpp"
@@ -96,6 +98,57 @@ TEST_CASE("B51: without sharded weights, or in a leaf module, ranks may pick dif
     training.settings.zero.leaf_modules.classes = {"Experts"};
     training.check_collectives = true;
     CHECK(bits(run(2, training)[0]) == stage_0);
+  }
+}
+
+TEST_CASE("B52: ranks with different data make the same passes and write the same text",
+          "[cases]") {
+  for (const int stage : {0, 1, 2, 3}) {
+    INFO("stage " << stage);
+    Training training = training_of(tiny_transformer(), stage);
+    training.check_collectives = true;
+    training.steps = 4;
+    training.generate = Sampling{.count = 11, .temperature = 1, .seed = 3, .prompt = "\1"};
+    training.generate_every = 2;
+    std::array<int, 4> passes{};
+    const auto reports = run_ranks(4, [&](Communicator& communicator) {
+      Recorder recorder(communicator.rank());
+      int& mine = passes[static_cast<std::size_t>(communicator.rank())];
+      recorder.observe([&mine](const Stamp& stamp, const Event& event) {
+        const auto* span = std::get_if<SpanEvent>(&event);
+        if (stamp.phase == Phase::generate && span != nullptr && span->module == "head") ++mine;
+      });
+      return train(communicator, recorder, training);
+    });
+    CHECK(passes == std::array{22, 22, 22, 22});
+    for (const RankReport& report : reports) {
+      REQUIRE(report.generations.size() == 2);
+      for (const std::size_t i : {0U, 1U}) {
+        CHECK(report.generations[i].text.size() == 11);
+        CHECK(report.generations[i].text == reports[0].generations[i].text);
+      }
+    }
+  }
+}
+
+TEST_CASE("B52: ranks that are told to write texts of different lengths are refused at once",
+          "[cases]") {
+  for (const int stage : {0, 3}) {
+    INFO("stage " << stage);
+    const auto start = std::chrono::steady_clock::now();
+    const JobEnd ended = train_job(4, [stage](int rank) {
+      Training training = training_of(tiny_transformer(), stage);
+      training.generate = Sampling{.count = rank == 2 ? 12 : 11, .seed = 3};
+      if (rank == 3) training.generate.reset();
+      return training;
+    });
+    INFO(ended.message);
+    CHECK(ended.status == 2);
+    CHECK(contains(ended.message, "ZL210"));
+    CHECK(contains(ended.message, "\n  generate.count: 11 on rank 0, 12 on rank 2"));
+    CHECK(contains(ended.message, "\n  generate.count: 11 on rank 0, nothing on rank 3"));
+    CHECK_FALSE(contains(ended.message, "on rank 1"));
+    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(2));
   }
 }
 

@@ -87,6 +87,7 @@ Training ten_steps(int stage, Index vocabulary) {
   training.stage = [](Runtime& runtime) { return make_stage(runtime); };
   training.seed = 42;
   training.steps = 10;
+  training.vocab_size = vocabulary;
   training.batches = patterned_batches(vocabulary);
   return training;
 }
