@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <sstream>
 
 #include "lab/byte_size.hpp"
@@ -24,6 +26,7 @@ constexpr std::string_view kFooter = R"(Examples:
   zerolab train --stage 3 --show transitions      watch parameters come and go
   zerolab train --stage 2 --config ds_config.json a DeepSpeed configuration
   zerolab train --stage 0 --device-memory 4MiB    what does not fit, and why
+  zerolab train --steps 300 --generate 400        what the model has learned to write
 
 Exit codes:
   0 done       2 usage or configuration   4 parameter state   7 communication
@@ -43,6 +46,8 @@ struct Raw {
   std::string prefetch, persistence, live, reuse, link;
   std::string data, config, mistake, log_level = "events";
   std::vector<std::string> show;
+  std::optional<Index> generate, generate_every, top_k;
+  std::optional<std::string> prompt, temperature;
   bool overlap = false, no_overlap = false, checkpointing = false;
   bool check_collectives = false, no_check_collectives = false;
   int ranks = 0;
@@ -193,6 +198,28 @@ void add_what_it_tells(CLI::App& app, Raw& raw) {
   name_group(app, "What it tells");
 }
 
+void add_what_it_writes(CLI::App& app, Raw& raw) {
+  app.add_option("--generate", raw.generate, "Let the model write so many bytes of text")
+      ->check(whole_number(1, 1'000'000'000))
+      ->type_name("BYTES");
+  app.add_option("--generate-every", raw.generate_every,
+                 "Steps between two texts; 0: after the last step only [0]")
+      ->check(whole_number(0, 1'000'000'000))
+      ->type_name("STEPS");
+  app.add_option("--prompt", raw.prompt, "What the text begins with [a newline, not printed]")
+      ->type_name("TEXT");
+  app.add_option("--temperature", raw.temperature,
+                 fmt::format("Below 1 the model dares less, above 1 more; 0: the most likely byte "
+                             "every time [{}]",
+                             Sampling{}.temperature))
+      ->type_name("NUMBER");
+  app.add_option("--top-k", raw.top_k,
+                 "Draw from so many of the most likely bytes; 0: from all [0]")
+      ->check(whole_number(0, 1'000'000'000))
+      ->type_name("COUNT");
+  name_group(app, "What it writes");
+}
+
 // A number as JSON would read it; anything else stays a text, which a number setting then refuses.
 nlohmann::json as_setting(const std::string& text) {
   nlohmann::json value = nlohmann::json::parse(text, nullptr, false);
@@ -241,6 +268,42 @@ void refuse_repeated_stages(const std::vector<int>& stages) {
   }
 }
 
+double temperature_in(const std::string& text) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stopped, failed] = std::from_chars(text.data(), end, value);
+  if (failed != std::errc() || stopped != end || !std::isfinite(value) || value < 0) {
+    refuse(fmt::format("--temperature {} is not a number from 0", text),
+           "0.8 is a good start; 0 takes the most likely byte every time");
+  }
+  return value;
+}
+
+void refuse_without_generate(const Raw& raw) {
+  for (const auto& [given, flag] : {std::pair{raw.generate_every.has_value(), "--generate-every"},
+                                    {raw.prompt.has_value(), "--prompt"},
+                                    {raw.temperature.has_value(), "--temperature"},
+                                    {raw.top_k.has_value(), "--top-k"}}) {
+    if (!given) continue;
+    refuse(fmt::format("{} without --generate: no text is generated that it could be about", flag),
+           "say with --generate how many bytes of text you want");
+  }
+}
+
+std::optional<Sampling> sampling_of(const Raw& raw) {
+  if (!raw.generate) {
+    refuse_without_generate(raw);
+    return std::nullopt;
+  }
+  Sampling sampling;
+  sampling.count = *raw.generate;
+  sampling.seed = raw.options.seed;
+  sampling.prompt = raw.prompt.value_or("");
+  sampling.top_k = raw.top_k.value_or(0);
+  if (raw.temperature) sampling.temperature = temperature_in(*raw.temperature);
+  return sampling;
+}
+
 RunOptions finish(Raw& raw, bool under_mpirun) {
   RunOptions& options = raw.options;
   if (raw.ranks > 0) {
@@ -261,6 +324,8 @@ RunOptions finish(Raw& raw, bool under_mpirun) {
   options.check_collectives =
       raw.check_collectives || (kCheckCollectives && !raw.no_check_collectives);
   options.settings = settings_of(raw);
+  options.generate = sampling_of(raw);
+  options.generate_every = raw.generate_every.value_or(0);
   if (!raw.data.empty()) options.data = raw.data;
   if (!raw.config.empty()) options.config = raw.config;
   if (!raw.mistake.empty()) options.deliberate_mistake = raw.mistake;
@@ -326,6 +391,7 @@ Invocation parse_command_line(const std::vector<std::string>& arguments, bool un
        {std::pair{train_app, &train}, std::pair{compare_app, &compare}}) {
     add_what_to_train(*subcommand, *raw);
     add_settings(*subcommand, *raw);
+    if (subcommand == train_app) add_what_it_writes(*subcommand, *raw);
     add_where_it_runs(*subcommand, *raw);
     add_what_it_tells(*subcommand, *raw);
     subcommand->footer(std::string(kFooter));

@@ -7,6 +7,7 @@
 
 #include "stages/comm/link.hpp"
 #include "stages/config/resolve.hpp"
+#include "stages/engine/sampling.hpp"
 #include "stages/memory/ledger.hpp"
 
 namespace zerolab {
@@ -32,6 +33,9 @@ struct RunOptions {
   std::uint64_t seed = 1;
   Index validate_every = 0;         // 0: after the last step only
   std::vector<std::string> frozen;  // parameters, or modules with all they have
+
+  std::optional<Sampling> generate;  // train only: text, while and after it trains
+  Index generate_every = 0;          // 0: after the last step only
 
   std::optional<int> ranks;                  // -n; under mpirun never given
   int threads = 1;                           // per rank

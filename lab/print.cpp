@@ -7,6 +7,7 @@
 
 #include "lab/compare_json.hpp"
 #include "lab/compare_table.hpp"
+#include "lab/generated_text.hpp"
 #include "lab/settings_table.hpp"
 #include "lab/terminal.hpp"
 #include "lab/train_table.hpp"
@@ -89,6 +90,15 @@ std::function<void(Index, const StepResult&, const Ledger&)> Printer::steps(
   };
 }
 
+std::function<void(const Generation&)> Printer::texts(const Training& training) {
+  if (!speaks_ || json_ || !training.generate) return {};
+  return [this, steps = training.steps, sampling = *training.generate](const Generation& text) {
+    if (text.step == steps) return;
+    progress_->clear();
+    std::cout << generated_text(text, sampling, style_) << std::endl;
+  };
+}
+
 void Printer::end_of_steps() { progress_.reset(); }
 
 void Printer::training(const RankReport& report, const Training& training,
@@ -98,8 +108,11 @@ void Printer::training(const RankReport& report, const Training& training,
     std::cout << summary_json(report, training, ranks_).dump(2) << std::endl;
     return;
   }
-  std::cout << train_table(report, training, ranks_, style_) << "\nrun folder: " << folder.string()
-            << std::endl;
+  std::cout << train_table(report, training, ranks_, style_);
+  if (!report.generations.empty()) {
+    std::cout << '\n' << generated_text(report.generations.back(), *training.generate, style_);
+  }
+  std::cout << "\nrun folder: " << folder.string() << std::endl;
 }
 
 void Printer::comparison(const CompareResult& result, const std::filesystem::path& folder) {

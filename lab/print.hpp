@@ -22,6 +22,9 @@ class Printer {
 
   /// The progress line of one training; for Training::on_step.
   std::function<void(Index, const StepResult&, const Ledger&)> steps(const Training& training);
+  /// Shows a text that the model wrote; for Training::on_text. That after the last step waits for
+  /// training() below.
+  std::function<void(const Generation&)> texts(const Training& training);
   /// Takes the progress line away.
   void end_of_steps();
 

@@ -12,6 +12,7 @@
 #include "lab/run_json.hpp"
 #include "lab/show.hpp"
 #include "lab/version.hpp"
+#include "stages/base/json_text.hpp"
 #include "stages/comm/agreement.hpp"
 #include "stages/engine/prepare_model.hpp"
 #include "stages/engine/summary.hpp"
@@ -41,6 +42,14 @@ nlohmann::ordered_json facts(const Plan& plan, const std::vector<Effective>& eff
       {"--break", options.deliberate_mistake.value_or("nothing")},
       {"--out", options.out},
       {"trainings", effective.size()}};
+  if (options.generate) {
+    const Sampling& sampling = *options.generate;
+    json.update({{"--generate", sampling.count},
+                 {"--generate-every", options.generate_every},
+                 {"--prompt", bytes_as_text(sampling.prompt)},
+                 {"--temperature", sampling.temperature},
+                 {"--top-k", sampling.top_k}});
+  }
   for (const Effective& stage : effective) {
     for (const SettingRow& row : stage.rows) {
       json[fmt::format("{} (stage {})", row.key, stage.settings.zero.stage)] = row.value;
@@ -75,6 +84,7 @@ Plan make_plan(const RunOptions& options, std::string command_line, int ranks) {
   auto data = std::make_shared<ByteData>(std::move(text), options.seed);
   data->check_fits(plan.model.sequence_length, plan.model.vocab_size);
   plan.data = std::move(data);
+  if (options.generate) check_sampling(*options.generate, plan.model.vocab_size);
   return plan;
 }
 
@@ -132,6 +142,9 @@ Training training_for(const Plan& plan, const Effective& effective) {
   training.threads = plan.options.threads;
   training.link = plan.options.link;
   training.check_collectives = plan.options.check_collectives;
+  training.vocab_size = plan.model.vocab_size;
+  training.generate = plan.options.generate;
+  training.generate_every = plan.options.generate_every;
   training.batches = [data = plan.data](Index step, Index position, Index count, Index length,
                                         std::int32_t* tokens, std::int32_t* targets) {
     data->fill_batch(step, position, count, length, tokens, targets);
@@ -191,7 +204,8 @@ void prepare_together(Communicator& communicator, const Plan& plan,
 
 void write_json(const std::filesystem::path& file, const nlohmann::ordered_json& json) {
   std::ofstream out(file);
-  out << json.dump(2) << '\n';
+  // What is no UTF-8 in a command line or a path is told as well as it can be.
+  out << json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
   out.close();
   if (!out) cannot_write(file);
 }

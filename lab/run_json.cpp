@@ -27,6 +27,13 @@ Json parameters_json(const Training& training) {
   return list;
 }
 
+Json generate_json(const Training& training) {
+  if (!training.generate) return nullptr;
+  Json json = to_json(*training.generate);
+  json["every"] = training.generate_every;
+  return json;
+}
+
 }  // namespace
 
 Json to_json(const ModelDescription& model) {
@@ -66,6 +73,7 @@ Json run_json(const Plan& plan, const Effective& effective, const Training& trai
       {"check_collectives", training.check_collectives},
       {"seed", training.seed},
       {"steps", training.steps},
+      {"generate", generate_json(training)},
       {"model", to_json(plan.model)},
       {"data", {{"origin", text.origin}, {"bytes", text.size()}, {"xxh64", hash_text(text.hash)}}},
       {"settings", settings},

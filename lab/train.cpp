@@ -16,6 +16,7 @@ void train_command(Communicator& communicator, const Plan& plan) {
   print.heading(plan, {effective}, communicator);
   Training training = training_for(plan, effective);
   training.on_step = print.steps(training);
+  training.on_text = print.texts(training);
   const RankReport report =
       run_in_folder(communicator, *recorder, plan, effective, training, folder);
   print.end_of_steps();

@@ -122,6 +122,24 @@ TEST_CASE("the command line is refused with the nearest name") {
   CHECK(ranks.count("mpirun") >= 1);
 }
 
+TEST_CASE("a text that cannot be generated as asked is refused, with what to do") {
+  const Scratch scratch;
+  scratch.write("text", std::string(500, 'A'));
+  scratch.write("small.json",
+                R"({"type": "mlp", "vocab_size": 100, "sequence_length": 4, "embedding_size": 2,
+                    "hidden_sizes": [3]})");
+  const std::string train = "train --steps 1 --out " + scratch.arg("run");
+  check_refused({train + " --prompt 'The '", "ZL201", {"--prompt without --generate"}});
+  check_refused({train + " --generate 5 --temperature=-1", "ZL201", {"--temperature -1"}});
+  check_refused({train + " --generate 0", "ZL201", {"--generate: 0"}});
+  check_refused({"compare --generate 5", "ZL201", {"compare --generate is not known"}});
+  check_refused({train + " --generate 5 --prompt 'AZz' --data " + scratch.arg("text") +
+                     " --model " + scratch.arg("small.json"),
+                 "ZL201",
+                 {"the byte 122 ('z') at position 2", "100 tokens"}});
+  CHECK(!std::filesystem::exists(scratch.path("run")));  // all of them before anything is trained
+}
+
 TEST_CASE("an MPI that does not hear mpirun is named as docs/errors.md has it, with status 7") {
   const Scratch scratch;
   // What a process finds that mpirun started; MPI itself is not told, and takes it for the only

@@ -91,7 +91,8 @@ void spoil(const json& whole, const json::json_pointer& at, std::vector<Spoilt>&
   if (here.is_object()) {
     plant("a field too many", [](json& node) { node["one_too_many"] = 1; });
     // A collective that was never called has no entry.
-    const bool optional = !at.empty() && (at.back() == "comm" || at.back() == "validation_comm");
+    const bool optional = !at.empty() && (at.back() == "comm" || at.back() == "validation_comm" ||
+                                          at.back() == "generation_comm");
     for (const auto& [name, value] : here.items()) {
       if (!optional) plant("without " + name, [&field = name](json& node) { node.erase(field); });
       spoil(whole, at / name, out);
@@ -131,7 +132,8 @@ TEST_CASE("every file and line of a run is as docs/log.schema.json says, in ever
     const Scratch scratch;
     const Outcome outcome =
         run_zerolab(fmt::format("train -n 3 --stage {} --model gpt-nano --micro-batch 1 --steps 2 "
-                                "--gradient-accumulation-steps 2 --device-memory 1GiB --out {}",
+                                "--gradient-accumulation-steps 2 --device-memory 1GiB --generate 2 "
+                                "--prompt \xC3\xA9 --out {}",
                                 stage, scratch.arg("run")));
     INFO(outcome.all());
     REQUIRE(outcome.status == 0);
@@ -197,7 +199,13 @@ TEST_CASE(
   REQUIRE(run_zerolab("train --stage 3 --break unregistered-head " + common + "--out " +
                       scratch.arg("failed"))
               .status == 4);
+  REQUIRE(run_zerolab("train --stage 3 --generate 2 " + common + "--out " + scratch.arg("text"))
+              .status == 0);
   const std::filesystem::path run = scratch.path("run");
+  for (const char* file : {"run", "summary"}) {
+    check_refused(LogDefinition(file),
+                  read_json(scratch.path("text") / fmt::format("{}.json", file)));
+  }
   check_refused(LogDefinition("compare"), read_json(run / "compare.json"));
   check_refused(LogDefinition("run"), read_json(run / "stage3" / "run.json"));
   check_refused(LogDefinition("summary"), read_json(run / "stage3" / "summary.json"));

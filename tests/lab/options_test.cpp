@@ -144,6 +144,53 @@ TEST_CASE("values that cannot be are refused with their flag", "[lab]") {
   check_refused({"train", "--device-memory", "64M"}, "M could be MB");
 }
 
+TEST_CASE("flags of generated text reach their values, and their seed is that of the run",
+          "[lab]") {
+  const RunOptions options =
+      parse({"train", "--generate", "200", "--generate-every", "10", "--prompt", "The [GNU] ",
+             "--temperature", "1.5", "--top-k", "40", "--seed", "9"});
+  REQUIRE(options.generate);
+  CHECK(options.generate->count == 200);
+  CHECK(options.generate->prompt == "The [GNU] ");
+  CHECK(options.generate->temperature == 1.5);
+  CHECK(options.generate->top_k == 40);
+  CHECK(options.generate->seed == 9);
+  CHECK(options.generate_every == 10);
+
+  const RunOptions plain = parse({"train", "--generate", "1"});
+  REQUIRE(plain.generate);
+  CHECK(plain.generate->prompt == "");
+  CHECK(plain.generate->temperature == 0.8);
+  CHECK(plain.generate->top_k == 0);
+  CHECK(plain.generate_every == 0);
+  CHECK_FALSE(parse({"train"}).generate);
+  CHECK(parse({"train", "--generate", "1", "--prompt", ""}).generate->prompt == "");
+  CHECK(parse({"train", "--generate", "1", "--prompt=--steps"}).generate->prompt == "--steps");
+  CHECK(parse({"train", "--generate", "1", "--prompt", "a\\n\n\xFF"}).generate->prompt ==
+        "a\\n\n\xFF");
+  for (const char* zero : {"0", "0.0", "0e5"}) {
+    CHECK(parse({"train", "--generate", "1", "--temperature", zero}).generate->temperature == 0);
+  }
+}
+
+TEST_CASE("a text that cannot be generated as asked is refused with its flag", "[lab]") {
+  for (const char* count : {"0", "-1", "1.5", "many", ""}) {
+    check_refused({"train", "--generate", count}, "--generate");
+  }
+  for (const char* temperature : {"-0.5", "nan", "inf", "-inf", "1e999", "warm", "1.0x", ""}) {
+    check_refused({"train", "--generate", "9", std::string("--temperature=") + temperature},
+                  "--temperature");
+  }
+  check_refused({"train", "--generate", "9", "--top-k", "-1"}, "--top-k");
+  check_refused({"train", "--generate", "9", "--generate-every", "often"}, "--generate-every");
+  for (const std::string flag : {"--prompt", "--temperature", "--top-k", "--generate-every"}) {
+    check_refused({"train", flag, "1"}, flag + " without --generate");
+    check_refused({"compare", flag, "1"}, "compare " + flag + " is not known");
+  }
+  check_refused({"train", "--prompt", ""}, "--prompt without --generate");
+  check_refused({"compare", "--generate", "9"}, "compare --generate is not known");
+}
+
 TEST_CASE("Option -n under mpirun is an error, because mpirun has decided", "[lab]") {
   check_refused({"compare", "-n", "4"}, "-n 4 under mpirun", true);
   CHECK(parse_command_line({"compare"}, true).options.command == Command::compare);
