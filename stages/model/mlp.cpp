@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "stages/base/error.hpp"
+
 namespace zerolab {
 namespace {
 
@@ -17,6 +19,7 @@ Initial layer_initial(Index in, bool last) {
 
 Mlp::Mlp(ParameterSet& parameters, const ModelDescription& d)
     : Module("mlp"),
+      window_(d.sequence_length),
       embedding_(parameters, "embedding", d.vocab_size, d.embedding_size, Initial::normal(1)) {
   adopt(embedding_);
   std::vector<Index> sizes{d.sequence_length * d.embedding_size};
@@ -34,6 +37,12 @@ Mlp::Mlp(ParameterSet& parameters, const ModelDescription& d)
 }
 
 Tensor Mlp::do_forward(const Tensor& tokens) {
+  if (tokens.width() != window_) {
+    throw Error(Code::usage,
+                fmt::format("a sequence of {} tokens for a model that sees exactly {}",
+                            tokens.width(), window_),
+                "give it whole windows");
+  }
   Tensor x = embedding_.forward(tokens).reshaped({tokens.rows(), -1});
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     x = layers_[i]->forward(x);

@@ -86,15 +86,15 @@ Tensor Module::run_forward(const Tensor& input, bool keeps) {
   return output;
 }
 
-// Every rank must be done with a parameter's gradient at the same place. An ordinary module is when
-// it has given it; where it need not give one, its visit says so: for what it declares and did not
-// read, and in a leaf, where that may differ from rank to rank, for everything.
+// Every rank must be done with a parameter's gradient at the same place. A module that has read it
+// is, when it has given it; for what it declares and did not read its visit says so. In a leaf both
+// are inside the leaf's one visit, whatever a rank has read.
 Module::Undo Module::undo_of_run() const {
   Undo undo;
   undo.reads = read_.size();
   for (Parameter* parameter : reads()) {
     const bool read = std::find(read_.begin(), read_.end(), parameter) != read_.end();
-    if (parameter->requires_grad() && (leaf_ || !read)) undo.closing.push_back(parameter);
+    if (parameter->requires_grad() && !read) undo.closing.push_back(parameter);
   }
   if (context_->leaf != nullptr) undo.closing.clear();
   return undo;

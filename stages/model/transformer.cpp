@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "stages/base/error.hpp"
+
 namespace zerolab {
 namespace {
 
@@ -53,6 +55,7 @@ Tensor TransformerBlock::do_backward(const Tensor& output_gradient) {
 
 Transformer::Transformer(ParameterSet& parameters, const ModelDescription& d)
     : Module("transformer"),
+      positions_(d.sequence_length),
       token_embedding_(parameters, "token_embedding", d.vocab_size, d.hidden_size,
                        Initial::normal(kDeviation)),
       position_embedding_(parameters, "position_embedding", d.sequence_length, d.hidden_size,
@@ -84,6 +87,12 @@ std::vector<Module*> Transformer::segments() {
 
 Tensor Transformer::do_forward(const Tensor& tokens) {
   length_ = tokens.width();
+  if (length_ > positions_) {
+    throw Error(Code::usage,
+                fmt::format("a sequence of {} tokens for a model that has {} positions", length_,
+                            positions_),
+                "make it shorter, or describe a model with a larger sequence_length");
+  }
   Tensor positions = activation(tokens.shape(), "positions", Dtype::int32);
   device().positions(tokens.rows(), length_, positions.ints());
 

@@ -29,7 +29,8 @@ class TransformerBlock : public Module {
 };
 
 /// GPT-2 (Radford et al., 2019): learned positions, pre-norm, tanh GELU, tied head, no dropout.
-/// int32 [sequences, length] -> logits [sequences * length, vocabulary].
+/// int32 [sequences, length] -> logits [sequences * length, vocabulary]. Throws Error (Code::usage)
+/// for sequences longer than sequence_length.
 class Transformer : public Module {
  public:
   Transformer(ParameterSet& parameters, const ModelDescription& description);
@@ -42,6 +43,7 @@ class Transformer : public Module {
 
  private:
   Index length_ = 0;  // of the sequences in the current batch
+  Index positions_;   // the longest there may be
   Embedding token_embedding_;
   Embedding position_embedding_;
   std::vector<std::unique_ptr<TransformerBlock>> blocks_;

@@ -5,6 +5,7 @@
 #include "tests/support/plain_model.hpp"
 #include "tests/support/rank.hpp"
 #include "tests/support/run_ranks.hpp"
+#include "tests/support/thrown.hpp"
 
 namespace zerolab::test {
 namespace {
@@ -87,6 +88,30 @@ TEST_CASE("an evaluation's loss is that of plain arithmetic on all of its sequen
                   static_cast<double>(micro_batches);
     }
     CHECK(got.first == Approx(expected).epsilon(1e-6));
+  }
+}
+
+TEST_CASE(
+    "a sequence that the model cannot see whole is refused on every rank, and training goes on",
+    "[engine]") {
+  for (const int stage : kStages) {
+    for (const bool transformer : {true, false}) {
+      const Training training =
+          transformer ? training_of(tiny_transformer(), stage) : training_of(tiny_mlp(), stage);
+      const auto messages = run_ranks(3, [&](Communicator& communicator) {
+        Rank rank(communicator, training);
+        rank.engine.step(training.batches);
+        const auto error = thrown_by([&] {
+          rank.engine.evaluate(training.batches, 6, BatchShape{2, training.sequence_length + 1});
+        });
+        rank.engine.step(training.batches);
+        return error && rank.rests() ? error->what_happened() : "";
+      });
+      for (const std::string& message : messages) {
+        CHECK(message == (transformer ? "a sequence of 8 tokens for a model that has 7 positions"
+                                      : "a sequence of 4 tokens for a model that sees exactly 3"));
+      }
+    }
   }
 }
 

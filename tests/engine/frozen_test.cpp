@@ -154,6 +154,43 @@ TEST_CASE("what lies below everything that learns keeps nothing and makes no bac
   CHECK(peak == rows * (1 + 1 + 5 + 3 + 3 + 7) * kBytes);
 }
 
+TEST_CASE("whatever else is frozen, what learns has the gradient it would have anyway") {
+  // Of the first step, before anything has learned: the same bits as in a model without frozen
+  // parameters.
+  const auto first_gradients = [](const std::vector<std::string>& frozen) {
+    Training training = training_of(tiny_transformer(), 3);
+    training.steps = 1;
+    training.build = [frozen] {
+      std::unique_ptr<Model> model = build_model(tiny_transformer());
+      for (const std::string& name : frozen) model->parameters().freeze(name);
+      return model;
+    };
+    WeightHistory history;
+    run(2, with_history(training, history));
+    return history.gradient;
+  };
+  const Weights all = first_gradients({});
+  const std::unique_ptr<Model> model = build_model(tiny_transformer());
+  for (const std::vector<std::string>& frozen : std::vector<std::vector<std::string>>{
+           {"token_embedding", "blocks.0"},
+           {"position_embedding", "blocks.1", "final_norm"},
+           {"token_embedding", "position_embedding", "blocks.0.norm1", "blocks.0.attention"},
+           {"token_embedding", "blocks.0.mlp", "blocks.0.norm2", "blocks.1.attention.qkv.weight"},
+           {"blocks.0.norm1.weight", "blocks.1.norm2.bias", "final_norm.weight"}}) {
+    ParameterSet& parameters = model->parameters();
+    const Weights got = first_gradients(frozen);
+    for (Parameter& parameter : parameters) {
+      const bool is_frozen =
+          std::any_of(frozen.begin(), frozen.end(), [&](const std::string& name) {
+            return parameter.name() == name || parameter.name().rfind(name + ".", 0) == 0;
+          });
+      INFO(parameter.name());
+      const auto id = static_cast<std::size_t>(parameter.id());
+      if (!is_frozen) CHECK(got[id] == all[id]);
+    }
+  }
+}
+
 TEST_CASE("a frozen parameter that persists is gathered once, not after every update") {
   Training training = training_of_described(four_layers(), 3);
   training.settings.zero.param_persistence_threshold = 100;
