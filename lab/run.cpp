@@ -123,7 +123,7 @@ Effective settings_for(const Plan& plan, std::optional<int> stage) {
       why_nothing_is_released(model->parameters().sizes(), effective.settings.zero);
   if (!whole.empty()) effective.warnings.push_back(whole);
   if (effective.settings.activation_checkpointing && model->root().segments().empty()) {
-    effective.warnings.push_back(
+    effective.warnings.emplace_back(
         "activation_checkpointing.enabled has no effect: this model has no blocks to recompute");
   }
   prepare_model(*model, effective.settings);  // refuses now what the run would refuse later

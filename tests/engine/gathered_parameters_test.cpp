@@ -143,6 +143,49 @@ TEST_CASE("B09: writing a weight that was gathered for reading is told on all ra
   });
 }
 
+TEST_CASE("behaviour 5: an edit that nobody owns raises on every rank, whoever made it",
+          "[engine]") {
+  for (const int stage : kStages) {
+    for (const int writer : {0, 1, 2}) {
+      const auto raised = on_ranks(3, stage, [writer](Rank& rank) {
+        const auto error = thrown_by([&] {
+          GatheredParameters scope(rank.runtime, rank.engine.stage(),
+                                   rank.parameters({"embedding.weight"}));
+          if (rank.runtime.rank() == writer) {
+            values_in_scope(rank.runtime, rank.parameter("embedding.weight"))[32] = 7;
+          }
+        });
+        return error && error->code() == Code::edit_without_owner;
+      });
+      CHECK(raised == std::vector<bool>(3, true));
+    }
+  }
+}
+
+TEST_CASE("behaviour 7: weights that every rank would start differently end as rank 0's",
+          "[engine]") {
+  for (const int ranks : kRanks) {
+    for (const int stage : kStages) {
+      const auto seen = on_ranks(ranks, stage, [](Rank& rank) {
+        {
+          GatheredParameters scope(rank.runtime, rank.engine.stage(),
+                                   rank.parameters({"embedding.weight", "head.bias"}), 0);
+          for (const std::string name : {"embedding.weight", "head.bias"}) {
+            for (float& value : values_in_scope(rank.runtime, rank.parameter(name))) {
+              value = static_cast<float>(100 + rank.runtime.rank());
+            }
+          }
+        }
+        return std::pair{rank.values("embedding.weight"), rank.values("head.bias")};
+      });
+      for (const auto& [embedding, bias] : seen) {
+        CHECK(embedding == std::vector<float>(33, 100));
+        CHECK(bias == std::vector<float>(11, 100));
+      }
+    }
+  }
+}
+
 TEST_CASE("behaviour 6: scopes may be nested, but not hold the same parameter", "[engine]") {
   everywhere([](int stage, int ranks) {
     for (const bool fine : on_ranks(ranks, stage, [](Rank& rank) {

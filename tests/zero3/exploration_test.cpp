@@ -13,8 +13,11 @@ namespace {
 
 constexpr std::array<Index, 3> kElements{1, 2, 4};
 /// What the four modules read: one parameter, two, a shared one with another, nothing.
-const std::array<std::vector<Index>, 4> kReads{
-    std::vector<Index>{0}, std::vector<Index>{1, 2}, std::vector<Index>{0, 2}, {}};
+using Reads = std::array<std::vector<Index>, 4>;
+const Reads kReads{std::vector<Index>{0}, std::vector<Index>{1, 2}, std::vector<Index>{0, 2}, {}};
+/// The last module finds out while it runs that it reads this one, too.
+constexpr std::size_t kLateReader = 3;
+constexpr Index kReadLate = 0;
 /// What a scope outside of the modules holds.
 const std::vector<Index> kScope{0, 2};
 constexpr Index kLargestModule = 6;
@@ -25,8 +28,8 @@ struct Limits {
   bool one_persists = false;
 };
 
-/// Whether scopes outside of the model come and go as well.
-enum class Scopes { none, some };
+/// Whether scopes outside of the model come and go as well, and a module reads more than it said.
+enum class Others { none, some };
 
 /// Three parameters as they would be on a rank, and everything that must hold of them.
 class World {
@@ -44,7 +47,7 @@ class World {
 
   void enter(std::size_t module) {
     in_pass_ = true;
-    const std::vector<Index>& reads = kReads[module];
+    const std::vector<Index>& reads = reads_[module];
     stack_.push_back(module);
     for (const Index each : reads) ++at(each).readers;
     carry_out(coordinator_.before(stop(module)));
@@ -52,10 +55,23 @@ class World {
     check();
   }
 
+  /// The late reader runs, once, and does not know yet.
+  bool may_read_late() const {
+    return running() && stack_.back() == kLateReader && reads_[kLateReader].empty() &&
+           std::count(stack_.begin(), stack_.end(), kLateReader) == 1;
+  }
+  void read_late() {
+    reads_[kLateReader] = {kReadLate};
+    ++at(kReadLate).readers;
+    carry_out(coordinator_.also_reads(stop(kLateReader), kReadLate));
+    expect(at(kReadLate).place == Place::whole, "read late while not whole");
+    check();
+  }
+
   void leave() {
     const std::size_t module = stack_.back();
     stack_.pop_back();
-    for (const Index each : kReads[module]) --at(each).readers;
+    for (const Index each : reads_[module]) --at(each).readers;
     carry_out(coordinator_.after(stop(module)));
     check();
   }
@@ -96,8 +112,8 @@ class World {
   Known& at(Index parameter) { return parameters_[static_cast<std::size_t>(parameter)]; }
   static Index size_of(Index parameter) { return kElements[static_cast<std::size_t>(parameter)]; }
   bool persists(Index parameter) const { return limits_.one_persists && parameter == 0; }
-  static Stop stop(std::size_t module) {
-    return {static_cast<Index>(module), VisitKind::forward, kReads[module]};
+  Stop stop(std::size_t module) const {
+    return {static_cast<Index>(module), VisitKind::forward, reads_[module]};
   }
   void expect(bool holds, const std::string& otherwise) {
     if (!holds && complaint_.empty()) complaint_ = otherwise;
@@ -170,6 +186,7 @@ class World {
 
   Limits limits_;
   Coordinator coordinator_;
+  Reads reads_ = kReads;
   std::array<Known, 3> parameters_;
   std::vector<std::vector<Index>> flights_;
   std::vector<std::size_t> stack_;
@@ -184,8 +201,8 @@ struct Seen {
 };
 
 /// Events: one of four modules runs; one of two begins, and others run inside; it ends; a scope
-/// begins; it ends; the pass ends; an exception ends the pass.
-void explore(const World& world, int depth, Scopes scopes, std::string path, Seen& seen) {
+/// begins; it ends; a module reads one more; the pass ends; an exception ends the pass.
+void explore(const World& world, int depth, Others others, std::string path, Seen& seen) {
   if (!world.complaint().empty()) {
     FAIL(path << ": " << world.complaint());
   }
@@ -201,7 +218,7 @@ void explore(const World& world, int depth, Scopes scopes, std::string path, See
   const auto then = [&](const std::string& event, const auto& happens) {
     World next = world;
     happens(next);
-    explore(next, depth - 1, scopes, path + event + ' ', seen);
+    explore(next, depth - 1, others, path + event + ' ', seen);
   };
   for (std::size_t module = 0; module < kReads.size(); ++module) {
     then("run" + std::to_string(module), [&](World& next) {
@@ -212,16 +229,19 @@ void explore(const World& world, int depth, Scopes scopes, std::string path, See
       then("enter" + std::to_string(module), [&](World& next) { next.enter(module); });
     }
   }
-  if (scopes == Scopes::some && !world.has_scope()) {
+  if (others == Others::some && !world.has_scope()) {
     then("open", [](World& next) { next.open_scope(); });
   }
   if (world.has_scope()) then("close", [](World& next) { next.close_scope(); });
+  if (others == Others::some && world.may_read_late()) {
+    then("late", [](World& next) { next.read_late(); });
+  }
   if (world.running()) then("leave", [](World& next) { next.leave(); });
   if (world.in_pass() && !world.running()) then("end", [](World& next) { next.end(true); });
   if (world.in_pass()) then("abandon", [](World& next) { next.end(false); });
 }
 
-void explore_all(int depth, Scopes scopes) {
+void explore_all(int depth, Others others) {
   for (const Index bucket : {Index{0}, Index{3}, kMuch}) {
     for (const Index live : {Index{4}, kMuch}) {
       for (const Index reuse : {Index{0}, Index{3}}) {
@@ -229,7 +249,7 @@ void explore_all(int depth, Scopes scopes) {
           INFO("bucket " << bucket << ", max_live " << live << ", reuse distance " << reuse
                          << (one_persists ? ", one persists" : ""));
           Seen seen;
-          explore(World({{bucket, live, reuse}, one_persists}), depth, scopes, {}, seen);
+          explore(World({{bucket, live, reuse}, one_persists}), depth, others, {}, seen);
           CHECK(seen.sequences > 1000);
           CHECK((seen.hits > 0) == (bucket > 0));
           CHECK((seen.unused > 0) == (bucket > 0));
@@ -240,22 +260,24 @@ void explore_all(int depth, Scopes scopes) {
 }
 
 TEST_CASE("no sequence of six events makes the coordinator do anything illegal", "[zero3]") {
-  explore_all(6, Scopes::none);
+  explore_all(6, Others::none);
 }
 
-TEST_CASE("no sequence of five events, scopes among them, makes it do anything illegal",
-          "[zero3]") {
-  explore_all(5, Scopes::some);
+TEST_CASE(
+    "no sequence of five events, scopes and late reads among them, makes it do anything illegal",
+    "[zero3]") {
+  explore_all(5, Others::some);
 }
 
 TEST_CASE("no sequence of seven events makes the coordinator do anything illegal",
           "[zero3][slow]") {
-  explore_all(7, Scopes::none);
+  explore_all(7, Others::none);
 }
 
-TEST_CASE("no sequence of six events, scopes among them, makes it do anything illegal",
-          "[zero3][slow]") {
-  explore_all(6, Scopes::some);
+TEST_CASE(
+    "no sequence of six events, scopes and late reads among them, makes it do anything illegal",
+    "[zero3][slow]") {
+  explore_all(6, Others::some);
 }
 
 }  // namespace

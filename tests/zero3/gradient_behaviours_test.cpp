@@ -6,6 +6,7 @@
 #include "stages/model/parameter_state.hpp"
 #include "stages/partition/layout.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/described_training.hpp"
 #include "tests/support/run_ranks.hpp"
 #include "tests/support/scripted.hpp"
 #include "tests/support/thrown.hpp"
@@ -90,6 +91,29 @@ TEST_CASE(
         }
       }
     }
+  }
+}
+
+TEST_CASE("behaviour 27: micro-steps add up to one big batch, and every step starts from zero",
+          "[zero3]") {
+  DescribedModel model{.vocabulary = 7, .width = 5, .tied = true};
+  model.parts = {linear_part("up", 5, 3), gelu_part("gelu", 3), linear_part("down", 3, 5)};
+  // against plain arithmetic, in every stage at 1 to 4 ranks, three steps of three micro-steps
+  CHECK(wrong_in_any_stage(model, [](Training& training) {
+          training.settings.gradient_accumulation_steps = 3;
+        }).empty());
+  for (const int stage : {0, 1, 2, 3}) {
+    INFO("stage " << stage);
+    // the same samples on one rank, by twos three times and all six at once
+    Training by_twos = training_of_described(model, stage);
+    by_twos.settings.gradient_accumulation_steps = 3;
+    Training at_once = training_of_described(model, stage);
+    at_once.settings.micro_batch = 6;
+    WeightHistory in_parts, whole;
+    run(1, with_history(by_twos, in_parts));
+    run(1, with_history(at_once, whole));
+    CHECK(largest_difference(in_parts.gradient, whole.gradient) < 1e-5);
+    CHECK(largest_difference(in_parts.latest, whole.latest) < 1e-5);
   }
 }
 

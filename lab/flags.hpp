@@ -1,0 +1,36 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lab/options.hpp"
+
+namespace zerolab {
+
+#ifdef ZEROLAB_CHECK_COLLECTIVES
+inline constexpr bool kCheckCollectives = true;
+#else
+inline constexpr bool kCheckCollectives = false;
+#endif
+
+/// What CLI11 fills in; texts become values afterwards, where our own messages are better.
+struct RawFlags {
+  RunOptions options;
+  std::string micro_batch, accumulation, learning_rate, bucket, stage, memory;
+  std::string prefetch, persistence, live, reuse, link;
+  std::string data, config, mistake, log_level = "events";
+  std::vector<std::string> show;
+  std::optional<Index> generate, generate_every, top_k;
+  std::optional<std::string> prompt, temperature;
+  bool overlap = false, no_overlap = false, checkpointing = false;
+  bool check_collectives = false, no_check_collectives = false;
+  int ranks = 0;
+};
+
+/// Declares the flags of train or compare (raw.options.command), which write into `raw`. It must
+/// outlive the parsing.
+void add_flags(CLI::App& app, RawFlags& raw);
+
+}  // namespace zerolab
