@@ -28,7 +28,7 @@ Error collective_mismatch(std::string_view noticed) {
   return Error(Code::collective_mismatch,
                fmt::format("the ranks are not at the same collective: {}", noticed),
                "every rank must run the same modules in the same order: look for a branch that "
-               "depends on the rank or on its data");
+               "depends on the rank or on its data; what holds it can be a leaf module");
 }
 
 void meet(Communicator& communicator, std::string why) {

@@ -87,7 +87,7 @@ void check_same_order(CommStream& comm, const std::vector<Stop>& order,
       Code::module_order,
       fmt::format("the ranks run different modules: visit {} of the pass is{}", at + 1, where),
       "stage 3 gathers a module's parameters on all ranks together: run the same modules "
-      "in the same order on every rank");
+      "in the same order on every rank, or make what holds the branches a leaf module");
 }
 
 }  // namespace zerolab

@@ -63,7 +63,7 @@ class Drawer {
     if (draw_.one_in(4)) {
       if (const Part* again = seen_with_input(width)) return *again;
     }
-    const Part fresh = fresh_part(width, depth);
+    Part fresh = fresh_part(width, depth);
     if (depth == 0) seen_.push_back(fresh);  // what stands in a group that is left out may be too
     return fresh;
   }
