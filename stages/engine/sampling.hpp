@@ -15,7 +15,7 @@ struct Sampling {
   double temperature = 0.8;  // 0: always the most likely byte
   Index top_k = 0;           // draw from so many of the most likely bytes; 0: from all
   std::uint64_t seed = 0;
-  std::string prompt;  // what the text begins with; a newline if it is empty
+  std::string prompt = {};  // what the text begins with; a newline if it is empty
 };
 
 /// Throws Error (Code::usage): the prompt has a byte that is no token of this vocabulary, or there
