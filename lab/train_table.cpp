@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "stages/engine/summary.hpp"
 
@@ -23,13 +25,21 @@ std::set<std::size_t> chosen_steps(std::size_t count) {
   return chosen;
 }
 
+// The learning rate has a column if it changes.
 std::string steps_table(const RankReport& report, Style style) {
+  const bool scheduled =
+      std::any_of(report.steps.begin(), report.steps.end(), [&report](const StepResult& step) {
+        return step.learning_rate != report.steps.front().learning_rate;
+      });
   Table table{{{"step"}, {"loss"}, {"gradient norm"}, {"parameter hash"}, {"time"}}, {}};
+  if (scheduled) table.columns.insert(table.columns.begin() + 1, {"learning rate"});
   for (const std::size_t i : chosen_steps(report.steps.size())) {
     const StepResult& step = report.steps[i];
-    table.rows.push_back({fmt::to_string(i + 1), fmt::format("{:.6f}", step.loss),
-                          fmt::format("{:.6f}", step.grad_norm), hash_text(step.hash),
-                          human_seconds(step.seconds)});
+    std::vector<std::string> row{fmt::to_string(i + 1), fmt::format("{:.6f}", step.loss),
+                                 fmt::format("{:.6f}", step.grad_norm), hash_text(step.hash),
+                                 human_seconds(step.seconds)};
+    if (scheduled) row.insert(row.begin() + 1, fmt::format("{:.3g}", step.learning_rate));
+    table.rows.push_back(std::move(row));
   }
   return draw_table(table, style);
 }

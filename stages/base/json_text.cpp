@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include <algorithm>
 #include <set>
 
@@ -141,5 +143,7 @@ std::string bytes_as_text(std::string_view bytes) {
   }
   return text;
 }
+
+double as_written(float value) { return std::strtod(fmt::format("{}", value).c_str(), nullptr); }
 
 }  // namespace zerolab

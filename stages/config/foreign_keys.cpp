@@ -34,8 +34,6 @@ const std::array kForeignKeys{
     ForeignKey{"csv_monitor", Kind::block, only_speed, "", kLog},
     // --- data and schedule ------------------------------------------------------------------
     ForeignKey{"dataloader_drop_last", Kind::boolean, only_speed, "", "every batch is whole"},
-    ForeignKey{"scheduler", Kind::block, must_be, "[null]",
-               "the learning rate is constant: leave the block out"},
     ForeignKey{"curriculum_learning", Kind::block, must_be, kOff, "zerolab does not have it"},
     ForeignKey{"data_efficiency", Kind::block, must_be, kOff, "zerolab does not have it"},
     ForeignKey{"elasticity", Kind::block, must_be, kOff, "the number of ranks is fixed in a run"},

@@ -16,6 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 using Type = OptimizerSettings::Type;
+using Schedule = ScheduleSettings::Type;
 
 constexpr double kFloatMost = std::numeric_limits<float>::max();
 constexpr double kSequences = 1e6;     // keeps the product of the batch sizes countable
@@ -34,6 +35,24 @@ std::string_view only_when_decaying(const Settings& settings) {
 }
 std::string_view only_when_clipping(const Settings& settings) {
   return settings.gradient_clipping != 0 ? "" : "0 is off";
+}
+
+std::string_view needs_scheduler(const Settings& settings, bool has) {
+  if (settings.schedule.type == Schedule::constant) return "there is no scheduler";
+  if (has) return "";
+  return settings.schedule.type == Schedule::warmup_cosine ? "WarmupCosineLR has no such thing"
+                                                           : "only WarmupCosineLR has it";
+}
+std::string_view any_scheduler(const Settings& settings) { return needs_scheduler(settings, true); }
+std::string_view only_cosine(const Settings& settings) {
+  return needs_scheduler(settings, settings.schedule.type == Schedule::warmup_cosine);
+}
+std::string_view not_cosine(const Settings& settings) {
+  return needs_scheduler(settings, settings.schedule.type != Schedule::warmup_cosine);
+}
+std::string_view only_falling(const Settings& settings) {
+  if (settings.schedule.type == Schedule::warmup) return "WarmupLR stays where it has come to";
+  return needs_scheduler(settings, true);
 }
 
 std::string_view only_stage_3(const Settings& settings) {
@@ -66,6 +85,26 @@ std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
+}
+
+Schedule schedule_named(const std::string& name) {
+  if (name == "warmuplr") return Schedule::warmup;
+  if (name == "warmupdecaylr") return Schedule::warmup_decay;
+  return name == "warmupcosinelr" ? Schedule::warmup_cosine : Schedule::constant;
+}
+
+std::string schedule_name(Schedule type) {
+  switch (type) {
+    case Schedule::warmup:
+      return "WarmupLR";
+    case Schedule::warmup_decay:
+      return "WarmupDecayLR";
+    case Schedule::warmup_cosine:
+      return "WarmupCosineLR";
+    case Schedule::constant:
+      break;
+  }
+  return "none";
 }
 
 std::string optimizer_name(const OptimizerSettings& optimizer) {
@@ -126,6 +165,53 @@ const std::array kKeys{
         [](Effective& e, const Json& v) { e.settings.optimizer.adam_w_mode = v.get<bool>(); },
         [](const Effective& e) { return fmt::to_string(e.settings.optimizer.adam_w_mode); },
         only_adam},
+    Key{"scheduler.type", Kind::text, 0, 0,
+        [](Effective& e, const Json& v) {
+          e.settings.schedule.type = schedule_named(lower(v.get<std::string>()));
+        },
+        [](const Effective& e) { return schedule_name(e.settings.schedule.type); }, always_active},
+    Key{"scheduler.params.warmup_num_steps", Kind::whole, 1, kElements,
+        [](Effective& e, const Json& v) { e.settings.schedule.warmup_num_steps = v.get<Index>(); },
+        [](const Effective& e) { return fmt::to_string(e.settings.schedule.warmup_num_steps); },
+        any_scheduler},
+    Key{"scheduler.params.warmup_type", Kind::text, 0, 0,
+        [](Effective& e, const Json& v) {
+          e.settings.schedule.warmup_type = lower(v.get<std::string>()) == "linear"
+                                                ? ScheduleSettings::WarmupType::linear
+                                                : ScheduleSettings::WarmupType::log;
+        },
+        [](const Effective& e) {
+          const bool linear =
+              e.settings.schedule.warmup_type == ScheduleSettings::WarmupType::linear;
+          return std::string(linear ? "linear" : "log");
+        },
+        any_scheduler},
+    Key{"scheduler.params.total_num_steps", Kind::whole, 1, kElements,
+        [](Effective& e, const Json& v) { e.settings.schedule.total_num_steps = v.get<Index>(); },
+        [](const Effective& e) {
+          const Index total = e.settings.schedule.total_num_steps;
+          return total == 0 ? std::string("none") : fmt::to_string(total);
+        },
+        only_falling},
+    Key{"scheduler.params.warmup_min_lr", Kind::number, 0, kFloatMost,
+        [](Effective& e, const Json& v) { e.settings.schedule.warmup_min_lr = v.get<float>(); },
+        [](const Effective& e) { return fmt::to_string(e.settings.schedule.warmup_min_lr); },
+        not_cosine},
+    Key{"scheduler.params.warmup_max_lr", Kind::number, 0, kFloatMost,
+        [](Effective& e, const Json& v) { e.settings.schedule.warmup_max_lr = v.get<float>(); },
+        [](const Effective& e) {
+          const std::optional<float> most = e.settings.schedule.warmup_max_lr;
+          return most ? fmt::to_string(*most) : std::string("optimizer.params.lr");
+        },
+        not_cosine},
+    Key{"scheduler.params.warmup_min_ratio", Kind::number, 0, 1,
+        [](Effective& e, const Json& v) { e.settings.schedule.warmup_min_ratio = v.get<float>(); },
+        [](const Effective& e) { return fmt::to_string(e.settings.schedule.warmup_min_ratio); },
+        only_cosine},
+    Key{"scheduler.params.cos_min_ratio", Kind::number, 0, 1,
+        [](Effective& e, const Json& v) { e.settings.schedule.cos_min_ratio = v.get<float>(); },
+        [](const Effective& e) { return fmt::to_string(e.settings.schedule.cos_min_ratio); },
+        only_cosine},
     Key{"zero_optimization.stage", Kind::whole, 0, 3,
         [](Effective& e, const Json& v) { e.settings.zero.stage = v.get<int>(); },
         [](const Effective& e) { return fmt::to_string(e.settings.zero.stage); }, always_active},

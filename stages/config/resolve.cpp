@@ -1,6 +1,7 @@
 #include "stages/config/resolve.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -61,27 +62,74 @@ SettingRow foreign_row(const ForeignKey& key, const Chosen& chosen, int stage) {
 
 // --- what must fit together ----------------------------------------------------------------------
 
-// True if the type is one that zerolab has.
-bool check_optimizer_type(Collected& all) {
-  const Chosen* type = all.asked_for("optimizer.type");
-  if (type == nullptr) return true;
-  const auto name = type->value.get<std::string>();
-  for (const std::string_view known : {"Adam", "AdamW", "SGD"}) {
-    if (same_word(name, known)) return true;
+/// Words that a setting may have, and those that only DeepSpeed knows there.
+struct Words {
+  std::string_view key;
+  std::vector<std::string> known, elsewhere;
+};
+
+Words optimizer_types() {
+  return {"optimizer.type",
+          {"Adam", "AdamW", "SGD"},
+          {"Adagrad", "Lamb", "Lion", "Muon", "OneBitAdam", "OneBitLamb", "ZeroOneAdam",
+           "FusedAdam", "CPUAdam", "Adafactor", "MuAdam", "MuAdamW", "MuSGD"}};
+}
+Words scheduler_types() {
+  return {"scheduler.type",
+          {"WarmupLR", "WarmupDecayLR", "WarmupCosineLR"},
+          {"LRRangeTest", "OneCycle"}};
+}
+Words warmup_types() { return {"scheduler.params.warmup_type", {"log", "linear"}, {}}; }
+
+// True if nobody asked for it, or for a word that zerolab has.
+bool check_words(const Words& words, Collected& all) {
+  const Chosen* chosen = all.asked_for(words.key);
+  if (chosen == nullptr) return true;
+  const auto name = chosen->value.get<std::string>();
+  const auto is_it = [&name](const std::string& word) { return same_word(name, word); };
+  if (std::any_of(words.known.begin(), words.known.end(), is_it)) return true;
+  const std::string choice = fmt::format(
+      "{} or {}", fmt::join(words.known.begin(), words.known.end() - 1, ", "), words.known.back());
+  const auto other = std::find_if(words.elsewhere.begin(), words.elsewhere.end(), is_it);
+  if (other != words.elsewhere.end()) {
+    complain(all, Code::config_unsupported, *chosen,
+             fmt::format("is {}, which zerolab does not have; take {}", *other, choice));
+  } else {
+    complain(all, Code::config_value, *chosen,
+             fmt::format("is {}; it must be {}{}", chosen->value.dump(), choice,
+                         did_you_mean(name, words.known)));
   }
-  const std::vector<std::string> elsewhere{
-      "Adagrad",   "Lamb",    "Lion",      "Muon",   "OneBitAdam", "OneBitLamb", "ZeroOneAdam",
-      "FusedAdam", "CPUAdam", "Adafactor", "MuAdam", "MuAdamW",    "MuSGD"};
-  for (const std::string& other : elsewhere) {
-    if (!same_word(name, other)) continue;
-    complain(all, Code::config_unsupported, *type,
-             fmt::format("is {}, which zerolab does not have; take Adam, AdamW or SGD", other));
-    return false;
-  }
-  complain(all, Code::config_value, *type,
-           fmt::format("is {}; it must be Adam, AdamW or SGD{}", type->value.dump(),
-                       did_you_mean(name, {"Adam", "AdamW", "SGD"})));
   return false;
+}
+
+void check_scheduler(const Settings& settings, Collected& all) {
+  const ScheduleSettings& schedule = settings.schedule;
+  using Type = ScheduleSettings::Type;
+  const Chosen* type = all.asked_for("scheduler.type");
+  for (const Key& key : keys()) {
+    const Chosen* chosen = all.asked_for(key.path);
+    if (key.path.find("scheduler.params.") != 0 || chosen == nullptr) continue;
+    const std::string_view idle = key.idle(settings);
+    if (type == nullptr) {
+      complain(all, Code::config_contradiction, *chosen,
+               "is given, but no scheduler.type; name one, or leave it out");
+    } else if (!idle.empty()) {
+      complain(all, Code::config_contradiction, *chosen,
+               fmt::format("contradicts scheduler.type {}: {}; leave it out, or change the type",
+                           type->value.get<std::string>(), idle));
+    }
+  }
+  if (type == nullptr || schedule.type == Type::constant || schedule.type == Type::warmup) return;
+  if (schedule.total_num_steps == 0) {
+    complain(all, Code::config_contradiction, *type,
+             fmt::format("is {}, which comes down until scheduler.params.total_num_steps; say when",
+                         type->value.get<std::string>()));
+  } else if (schedule.total_num_steps < schedule.warmup_num_steps) {
+    complain(all, Code::config_contradiction, *type,
+             fmt::format("would warm up for {} steps (scheduler.params.warmup_num_steps) and be "
+                         "done after {} (total_num_steps)",
+                         schedule.warmup_num_steps, schedule.total_num_steps));
+  }
 }
 
 void check_optimizer_parameters(const Settings& settings, Collected& all) {
@@ -209,7 +257,9 @@ Json to_json(const SettingRow& row) {
 Effective resolve(const ResolveInput& input) {
   Collected all = collect(input);
   Effective effective;
-  const bool known_type = check_optimizer_type(all);
+  const bool known_type = check_words(optimizer_types(), all);
+  const bool known_schedule = check_words(scheduler_types(), all);
+  check_words(warmup_types(), all);
   for (const Key& key : keys()) {
     if (const auto found = all.chosen.find(key.path); found != all.chosen.end()) {
       key.set(effective, found->second.value);
@@ -219,6 +269,7 @@ Effective resolve(const ResolveInput& input) {
   if (all.chosen.count("zero_optimization.overlap_comm") == 0) zero.overlap_comm = zero.stage == 3;
   resolve_batch_sizes(input, all, effective);
   if (known_type) check_optimizer_parameters(effective.settings, all);
+  if (known_schedule) check_scheduler(effective.settings, all);
   check_precision(all);
   for (const Key& key : keys()) {
     effective.rows.push_back(row(key, effective, all));

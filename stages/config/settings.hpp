@@ -6,6 +6,7 @@
 
 #include "stages/base/types.hpp"
 #include "stages/optim/optimizer.hpp"
+#include "stages/optim/schedule.hpp"
 
 namespace zerolab {
 
@@ -41,6 +42,7 @@ struct Settings {
   bool activation_checkpointing = false;
   double gradient_clipping = 1.0;  // global L2 norm; 0 is off
   OptimizerSettings optimizer;
+  ScheduleSettings schedule;
   ZeroSettings zero;
 };
 

@@ -64,11 +64,15 @@ StepResult Engine::step(const BatchSource& batches) {
 
   recorder.set_phase(Phase::step);
   const Shared shared = share_losses_and_norm(losses);
-  StepResult result{.loss = shared.loss, .grad_norm = shared.grad_norm};
+  OptimizerSettings optimizer = settings.optimizer;
+  optimizer.learning_rate =
+      scheduled_learning_rate(settings.schedule, optimizer.learning_rate, steps_done_);
+  StepResult result{
+      .loss = shared.loss, .grad_norm = shared.grad_norm, .learning_rate = optimizer.learning_rate};
   const float factor = clip_factor(result.grad_norm, settings.gradient_clipping);
   for (const OwnedSlice& slice : stage_->owned()) {
     if (!slice.parameter->requires_grad()) continue;
-    update(runtime_.device, settings.optimizer, step, factor, slice);
+    update(runtime_.device, optimizer, step, factor, slice);
   }
   recorder.set_phase(Phase::publish);
   stage_->publish();
@@ -79,8 +83,8 @@ StepResult Engine::step(const BatchSource& batches) {
   result.fetches = stage_->fetch_counts() - fetched_before;
   steps_done_ = step;
   result.seconds = std::chrono::duration<double>(Recorder::Clock::now() - start).count();
-  recorder.record(
-      StepEvent{result.loss, result.grad_norm, result.scale, result.skipped, result.hash});
+  recorder.record(StepEvent{result.loss, result.grad_norm, result.scale, result.skipped,
+                            result.hash, result.learning_rate});
   if (!std::isfinite(result.loss) || !std::isfinite(result.grad_norm)) {
     throw Error(
         Code::not_finite,

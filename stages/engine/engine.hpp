@@ -24,6 +24,7 @@ struct BatchShape {
 struct StepResult {
   double loss = 0;
   double grad_norm = 0;
+  float learning_rate = 0;
   double scale = 1;
   bool skipped = false;
   std::uint64_t hash = 0;

@@ -66,6 +66,7 @@ Json summary_json(const RankReport& report, const Training& training, int ranks)
     steps.push_back({{"step", i + 1},
                      {"loss", number_json(step.loss)},
                      {"grad_norm", number_json(step.grad_norm)},
+                     {"lr", as_written(step.learning_rate)},
                      {"scale", number_json(step.scale)},
                      {"skipped", step.skipped},
                      {"param_hash", hash_text(step.hash)},

@@ -72,6 +72,7 @@ struct StepEvent {
   double scale = 1;
   bool skipped = false;
   std::uint64_t hash = 0;
+  float learning_rate = 0;
 };
 
 struct NoteEvent {

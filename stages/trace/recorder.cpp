@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "stages/base/json_text.hpp"
 #include "stages/trace/log_line.hpp"
 
 namespace zerolab {
@@ -49,6 +50,7 @@ struct Fields {
   }
   void operator()(const StepEvent& e) const {
     line.field("ev", "step").field("loss", e.loss).field("grad_norm", e.grad_norm);
+    line.field("lr", as_written(e.learning_rate));
     line.field("scale", e.scale).field("skipped", e.skipped);
     line.field("hash", fmt::format("{:016x}", e.hash));
   }

@@ -68,7 +68,7 @@ TEST_CASE("the result as JSON and summary.json have the bytes of every text, and
     CHECK(result == read_json(scratch.path("run") / "summary.json"));
     const json& generations = result["generations"];
     REQUIRE(generations.size() == 2);
-    for (const int i : {0, 1}) {
+    for (const std::size_t i : {0U, 1U}) {
       CHECK(generations[i]["step"] == i + 1);
       CHECK(generations[i]["prompt"] == "Ã©\n\x1bÿ ");
       // A byte is a character, and at this temperature half of them are not ASCII.

@@ -53,7 +53,9 @@ std::string range_of(const Key& key) {
     case Kind::pair:
       return fmt::format("two numbers in [{}, {})", key.least, key.most);
     case Kind::text:
-      return "`Adam`, `AdamW`, `SGD`";  // the next test tries them
+      return key.path == "optimizer.type"   ? "`Adam`, `AdamW`, `SGD`"  // the next test tries them
+             : key.path == "scheduler.type" ? "`WarmupLR`, `WarmupDecayLR`, `WarmupCosineLR`"
+                                            : "`log`, `linear`";
     case Kind::names:
       return "strings";
     case Kind::block:
@@ -103,6 +105,18 @@ TEST_CASE("docs/configuration.md says of every setting what its value may be", "
     INFO(type);
     CHECK_FALSE(thrown_by(
         [&] { resolve(config(fmt::format(R"({{"optimizer": {{"type": "{}"}}}})", type))); }));
+  }
+  for (const std::string& type : in_backticks(row_about("scheduler.type").cells[1])) {
+    for (const std::string& warmup :
+         in_backticks(row_about("scheduler.params.warmup_type").cells[1])) {
+      INFO(type << ", " << warmup);
+      const std::string total = type == "WarmupLR" ? "" : R"(, "total_num_steps": 2000)";
+      const Effective effective = resolve(config(
+          fmt::format(R"({{"scheduler": {{"type": "{}", "params": {{"warmup_type": "{}"{}}}}}}})",
+                      type, warmup, total)));
+      CHECK(row_of(effective, "scheduler.type").value == type);
+      CHECK(row_of(effective, "scheduler.params.warmup_type").value == warmup);
+    }
   }
 }
 

@@ -227,6 +227,39 @@ TEST_CASE("B84: keys of one precision block are not accepted in the other, all i
   CHECK(resolve(config(R"({"fp16": {"enabled": false, "loss_scale": 128}})")).warnings.empty());
 }
 
+TEST_CASE("a scheduler has its own parameters, and those that come down say until when",
+          "[config]") {
+  const ScheduleSettings schedule =
+      resolve(config(R"({"scheduler": {"type": "WarmupCosineLR", "params": {
+                          "total_num_steps": 3000, "warmup_num_steps": 5e2,
+                          "warmup_min_ratio": 0.1, "cos_min_ratio": 0.01}}})"))
+          .settings.schedule;
+  CHECK(schedule.type == ScheduleSettings::Type::warmup_cosine);
+  CHECK(schedule.warmup_type == ScheduleSettings::WarmupType::log);
+  CHECK(schedule.total_num_steps == 3000);
+  CHECK(schedule.warmup_num_steps == 500);
+  CHECK(schedule.warmup_min_ratio == 0.1F);
+  CHECK(schedule.cos_min_ratio == 0.01F);
+  CHECK(resolve(config("{}")).settings.schedule.type == ScheduleSettings::Type::constant);
+
+  check_refused(R"({"scheduler": {"type": "WarmupDecayLR"}})", Code::config_contradiction,
+                {"scheduler.type", "total_num_steps"});
+  check_refused(R"({"scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": 9}}})",
+                Code::config_contradiction, {"1000 steps", "after 9"});
+  check_refused(R"({"scheduler": {"type": "WarmupLR", "params": {"cos_min_ratio": 0.1}}})",
+                Code::config_contradiction, {"cos_min_ratio", "only WarmupCosineLR"});
+  check_refused(R"({"scheduler": {"type": "WarmupLR", "params": {"total_num_steps": 10}}})",
+                Code::config_contradiction, {"total_num_steps", "WarmupLR stays"});
+  check_refused(R"({"scheduler": {"params": {"warmup_num_steps": 10}}})",
+                Code::config_contradiction, {"warmup_num_steps", "no scheduler.type"});
+  check_refused(R"({"scheduler": {"type": "WarmupRL"}})", Code::config_value,
+                {"WarmupRL", "did you mean WarmupLR"});
+  check_refused(R"({"scheduler": {"type": "WarmupLR", "params": {"warmup_type": "cubic"}}})",
+                Code::config_value, {"warmup_type", "log or linear"});
+  check_refused(R"({"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 0}}})",
+                Code::config_value, {"warmup_num_steps", "from 1"});
+}
+
 TEST_CASE("what would change placement or numbers is refused, its harmless value is taken",
           "[config]") {
   for (const auto& [bad, good] : std::vector<std::pair<std::string, std::string>>{
@@ -235,7 +268,7 @@ TEST_CASE("what would change placement or numbers is refused, its harmless value
            {R"("prescale_gradients": true)", R"("prescale_gradients": false)"},
            {R"("gradient_predivide_factor": 2)", R"("gradient_predivide_factor": 1.0)"},
            {R"("communication_data_type": "bf16")", R"("communication_data_type": "fp32")"},
-           {R"("scheduler": {"type": "WarmupLR"})", R"("scheduler": null)"},
+           {R"("scheduler": {"type": "OneCycle"})", R"("scheduler": null)"},
            {R"("amp": {"enabled": true})", R"("amp": {"enabled": false, "opt_level": "O1"})"},
            {R"("zero_optimization": {"stage3_use_all_reduce_for_fetch_params": true})",
             R"("zero_optimization": {"stage3_use_all_reduce_for_fetch_params": false})"},

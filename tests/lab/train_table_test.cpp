@@ -33,5 +33,15 @@ TEST_CASE("the table of a run is silent about what it did not do", "[lab]") {
   CHECK_FALSE(contains(text, "in collectives"));
 }
 
+TEST_CASE("the table of a run shows learning rates if they change", "[lab]") {
+  const Training training = test::training_of(test::tiny_mlp(), 0);
+  RankReport report = report_of_three_steps();
+  CHECK_FALSE(contains(train_table(report, training, 1, Style::ascii), "learning rate"));
+  report.steps[1].learning_rate = 0.0015F;
+  const std::string text = train_table(report, training, 1, Style::ascii);
+  CHECK(contains(text, " step  learning rate "));
+  CHECK(contains(text, "    2         0.0015 "));
+}
+
 }  // namespace
 }  // namespace zerolab

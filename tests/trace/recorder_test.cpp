@@ -36,7 +36,7 @@ void one_of_each(Recorder& recorder) {
   recorder.record(FreeEvent{"device", "parameters", 8, 0, 8, "w"});
   recorder.record(CommEvent{"all_gather", 4, "fp32", 12, 1.5, 2.5, 3.5, 4.5, "w"});
   recorder.record(SpanEvent{"layer", "forward", 1, 2});
-  recorder.record(StepEvent{2.5, 1.25, 1, false, 0xABC});
+  recorder.record(StepEvent{2.5, 1.25, 1, false, 0xABC, 0.003F});
   recorder.record(NoteEvent{"hello"});
 }
 
@@ -77,7 +77,8 @@ TEST_CASE("every event is a line of JSON with its place and its fields", "[trace
       "owner":"w"})"));
   CHECK(without_place(5) ==
         json::parse(R"({"ev":"span","module":"layer","kind":"forward","start":1.0,"end":2.0})"));
-  CHECK(without_place(6) == json::parse(R"({"ev":"step","loss":2.5,"grad_norm":1.25,"scale":1,
+  CHECK(without_place(6) ==
+        json::parse(R"({"ev":"step","loss":2.5,"grad_norm":1.25,"lr":0.003,"scale":1,
       "skipped":false,"hash":"0000000000000abc"})"));
   CHECK(without_place(7) == json::parse(R"({"ev":"note","text":"hello"})"));
 }
