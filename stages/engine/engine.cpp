@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "stages/engine/prepare_model.hpp"
+#include "stages/engine/replicas.hpp"
 #include "stages/model/parameter_state.hpp"
 #include "stages/optim/optimizer.hpp"
 
@@ -46,7 +47,7 @@ StepResult Engine::step(const BatchSource& batches) {
   Recorder& recorder = runtime_.recorder;
   const Index step = steps_done_ + 1;
   refuse_open_scopes(step);
-  if (settings.zero.enable_sanity_checks) check_replicas(step);
+  if (settings.zero.enable_sanity_checks) check_replicas(runtime_, model_.parameters(), step);
   const FetchCounts fetched_before = stage_->fetch_counts();
 
   std::vector<double> losses;
@@ -108,37 +109,6 @@ void Engine::refuse_open_scopes(Index step) {
                             step, parameter.name(), runtime_.rank()),
                 "end every GatheredParameters before the step");
   }
-}
-
-// Copies that are to be equal on all ranks, and are trained on as if they were. The parameter hash
-// does not see it when one is not: each rank adds a part of its own.
-void Engine::check_replicas(Index step) {
-  std::vector<const Parameter*> whole;
-  std::vector<std::uint64_t> mine;
-  for (const Parameter& parameter : model_.parameters()) {
-    if (parameter.status() != Status::available) continue;
-    whole.push_back(&parameter);
-    mine.push_back(runtime_.device.hash(static_cast<std::uint64_t>(parameter.id()), 0,
-                                        parameter.data, parameter.numel()));
-  }
-  const auto all = share(runtime_.comm, std::as_bytes(std::span(mine)), "copies of parameters");
-  std::string differing;
-  for (std::size_t i = 0; i < whole.size(); ++i) {
-    std::vector<std::size_t> ranks;
-    for (std::size_t rank = 0; rank < all.size(); ++rank) {
-      const std::size_t at = i * sizeof(std::uint64_t);
-      if (std::memcmp(all[rank].data() + at, all[0].data() + at, sizeof(std::uint64_t)) != 0) {
-        ranks.push_back(rank);
-      }
-    }
-    if (ranks.empty()) continue;
-    differing += fmt::format("\n  '{}' on rank {}", whole[i]->name(), fmt::join(ranks, ", "));
-  }
-  if (differing.empty()) return;
-  throw Error(
-      Code::replicas_differ,
-      fmt::format("before step {} copies of parameters differ from rank 0's:{}", step, differing),
-      "write weights in a GatheredParameters scope that names the rank whose values count");
 }
 
 double Engine::evaluate(const BatchSource& batches, Index sequences,
@@ -223,7 +193,7 @@ Tensor Engine::forward(const BatchSource& batches, Index step, Index position, B
 Tensor Engine::run_model(const std::vector<std::int32_t>& tokens, BatchShape shape, Phase phase) {
   runtime_.recorder.end_all_modules();
   runtime_.recorder.set_phase(phase);
-  for (Parameter& parameter : model_.parameters()) parameter.uses = parameter.contributions = 0;
+  for (Parameter& parameter : model_.parameters()) parameter.begin_micro_step();
   return model_.root().forward(uploaded({shape.sequences, shape.length}, tokens, "tokens"));
 }
 
@@ -271,10 +241,10 @@ void Engine::hand_over_gradients() {
   }
 }
 
-// One without any contribution is zero.
+// One that nobody gave anything to is zero.
 void Engine::hand_over(Parameter& parameter) {
   if (!parameter.requires_grad()) return;
-  if (parameter.contributions == 0) {
+  if (parameter.gradient == nullptr) {
     runtime_.device.fill(gradient_buffer(parameter), parameter.numel(), 0);
   }
   stage_->gradient_ready(parameter, micro_step_);

@@ -69,7 +69,6 @@ class Engine : private ModuleHooks {
   void gradient_ready(Parameter& parameter) override;
 
   void refuse_open_scopes(Index step);
-  void check_replicas(Index step);
   template <typename Pass>
   void run_pass(VisitKind kind, Pass pass);
   void set_pass(VisitKind kind);

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <exception>
 #include <utility>
 
 #include "stages/base/error.hpp"
+#include "stages/engine/replicas.hpp"
 #include "stages/model/parameter_state.hpp"
 
 namespace zerolab {
@@ -42,7 +42,7 @@ GatheredParameters::GatheredParameters(Runtime& runtime, Stage& stage,
     }
     throw;
   }
-  if (!modifier_rank_) before_ = hashes();
+  if (!modifier_rank_) before_ = hashes_of(runtime_, parameters_);
 }
 
 GatheredParameters::~GatheredParameters() noexcept(false) {
@@ -73,16 +73,6 @@ void GatheredParameters::end() {
   stage_.let_go(parameters_);
 }
 
-std::vector<std::uint64_t> GatheredParameters::hashes() const {
-  std::vector<std::uint64_t> result;
-  result.reserve(parameters_.size());
-  for (const Parameter* parameter : parameters_) {
-    result.push_back(runtime_.device.hash(static_cast<std::uint64_t>(parameter->id()), 0,
-                                          parameter->data, parameter->numel()));
-  }
-  return result;
-}
-
 void GatheredParameters::share_what_was_written() {
   for (Parameter* parameter : parameters_) {
     if (parameter->numel() == 0) continue;
@@ -96,20 +86,11 @@ void GatheredParameters::share_what_was_written() {
 
 // Ranks that raise alone would leave the others waiting, so they tell each other what they found.
 void GatheredParameters::check_that_nobody_wrote() const {
-  if (parameters_.empty()) return;
-  const std::vector<std::uint64_t> now = hashes();
-  std::vector<std::byte> written(parameters_.size());
-  for (std::size_t i = 0; i < now.size(); ++i) written[i] = std::byte{now[i] != before_[i]};
-  const auto all = share(runtime_.comm, written, "writes to gathered parameters");
-  std::string lines;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    std::vector<std::size_t> ranks;
-    for (std::size_t rank = 0; rank < all.size(); ++rank) {
-      if (all[rank][i] != std::byte{0}) ranks.push_back(rank);
-    }
-    if (ranks.empty()) continue;
-    lines += fmt::format("\n  '{}' by rank {}", parameters_[i]->name(), fmt::join(ranks, ", "));
-  }
+  std::vector<std::uint64_t> written = hashes_of(runtime_, parameters_);
+  for (std::size_t i = 0; i < written.size(); ++i) written[i] ^= before_[i];
+  const std::string lines =
+      ranks_where(runtime_, parameters_, written, "by",
+                  [](std::uint64_t change, std::uint64_t /*of rank 0*/) { return change != 0; });
   if (lines.empty()) return;
   throw Error(Code::edit_without_owner,
               "gathered parameters were written, though their scope was opened for reading" + lines,

@@ -34,7 +34,6 @@ class GatheredParameters {
   GatheredParameters& operator=(const GatheredParameters&) = delete;
 
  private:
-  std::vector<std::uint64_t> hashes() const;
   void share_what_was_written();
   void check_that_nobody_wrote() const;
   void end();

@@ -8,6 +8,15 @@
 #include "stages/optim/optimizer.hpp"
 
 namespace zerolab {
+namespace {
+
+void start_whole(Runtime& runtime, Parameter& parameter, float* data) {
+  parameter.data = data;
+  initialise(runtime, parameter, {0, parameter.numel()}, data);
+  ParameterState::move(parameter, Status::available, Cause::set_up, "", runtime.recorder);
+}
+
+}  // namespace
 
 FlatBuffer::FlatBuffer(Runtime& runtime, Range range, Category category, std::string owner)
     : buffer_(
@@ -51,9 +60,7 @@ void FrozenParameters::set_up(Runtime& runtime, ParameterSet& parameters) {
                                     "frozen parameters");
   for (Parameter& parameter : parameters) {
     if (parameter.requires_grad()) continue;
-    parameter.data = buffer_.floats() + layout.parameter(parameter.id()).begin;
-    initialise(runtime, parameter, {0, parameter.numel()}, parameter.data);
-    ParameterState::move(parameter, Status::available, Cause::set_up, "", runtime.recorder);
+    start_whole(runtime, parameter, buffer_.floats() + layout.parameter(parameter.id()).begin);
   }
 }
 
@@ -96,9 +103,7 @@ void initialise_whole(Runtime& runtime, ParameterSet& parameters, const FlatLayo
                       const FlatBuffer& buffer) {
   for (Parameter& parameter : parameters) {
     if (!parameter.requires_grad()) continue;
-    parameter.data = buffer.at(layout.parameter(parameter.id()).begin);
-    initialise(runtime, parameter, {0, parameter.numel()}, parameter.data);
-    ParameterState::move(parameter, Status::available, Cause::set_up, "", runtime.recorder);
+    start_whole(runtime, parameter, buffer.at(layout.parameter(parameter.id()).begin));
   }
 }
 

@@ -67,37 +67,34 @@ Tensor Module::between_hooks(VisitKind kind, Run run) {
 Tensor Module::forward(const Tensor& input) {
   // What is registered on the way may have to be trained, so nothing can be left out beforehand.
   const bool needed = input.needs_gradient() || context_->auto_register || learns();
-  Tensor output = run_forward(input, keeps() && needed && !recomputed_);
+  Undo undo;
+  Tensor output = run_forward(input, keeps() && needed && !recomputed_, undo);
   output.set_needs_gradient(needed);
-  if (!keeps()) return output;
-  to_undo_.push_back(undo_of_run());
-  to_undo_.back().needed = needed;
-  if (recomputed_) to_undo_.back().input = input;
-  return output;
-}
-
-Tensor Module::run_forward(const Tensor& input, bool keeps) {
-  const Scoped scoped(context_->keeps, keeps);
-  read_.clear();
-  Tensor output = between_hooks(context_->pass, [&] { return do_forward(input); });
   if (context_->pass == VisitKind::forward) {
-    for (Parameter* parameter : undo_of_run().closing) ++parameter->uses;
+    for (Parameter* parameter : undo.closing) ++parameter->uses;
   }
+  if (!keeps()) return output;
+  undo.needed = needed;
+  if (recomputed_) undo.input = input;
+  to_undo_.push_back(std::move(undo));
   return output;
 }
 
 // Every rank must be done with a parameter's gradient at the same place. A module that has read it
 // is, when it has given it; for what it declares and did not read its visit says so. In a leaf both
 // are inside the leaf's one visit, whatever a rank has read.
-Module::Undo Module::undo_of_run() const {
-  Undo undo;
+Tensor Module::run_forward(const Tensor& input, bool keeps, Undo& undo) {
+  const Scoped scoped(context_->keeps, keeps);
+  read_.clear();
+  Tensor output = between_hooks(context_->pass, [&] { return do_forward(input); });
   undo.reads = read_.size();
+  if (context_->leaf != nullptr) return output;
   for (Parameter* parameter : reads()) {
-    const bool read = std::find(read_.begin(), read_.end(), parameter) != read_.end();
-    if (parameter->requires_grad() && !read) undo.closing.push_back(parameter);
+    if (parameter->requires_grad() && !contains(read_, *parameter)) {
+      undo.closing.push_back(parameter);
+    }
   }
-  if (context_->leaf != nullptr) undo.closing.clear();
-  return undo;
+  return output;
 }
 
 Tensor Module::backward(const Tensor& output_gradient) {
@@ -120,8 +117,7 @@ Tensor Module::backward(const Tensor& output_gradient) {
   }
   if (recomputed_) {
     const Scoped pass(context_->pass, VisitKind::recompute);
-    run_forward(std::exchange(undo.input, {}), true);
-    undo = undo_of_run();
+    run_forward(std::exchange(undo.input, {}), true, undo);
   }
   gradients_given_ = 0;
   Tensor input_gradient = between_hooks(VisitKind::backward, [&] {
@@ -236,7 +232,7 @@ float* Module::begin_gradient(Parameter& parameter, Buffer& later_use) {
                     name_, parameter.name(), context_->recorder.rank(), parameter.uses),
         "run backward once for every forward");
   }
-  if (parameter.contributions == 0) {
+  if (parameter.gradient == nullptr) {
     parameter.gradient = context_->hooks.gradient_buffer(parameter);
     return parameter.gradient;
   }
@@ -255,12 +251,9 @@ void Module::end_gradient(Parameter& parameter, const Buffer& later_use) {
   if (parameter.contributions == parameter.uses) context_->hooks.gradient_ready(parameter);
 }
 
-// A use that gives nothing, or has given all: if nobody gave anything, the gradient is zero.
+// A use that gives nothing.
 void Module::close_gradient(Parameter& parameter) {
-  if (parameter.contributions++ == 0) {
-    parameter.gradient = context_->hooks.gradient_buffer(parameter);
-    device().fill(parameter.gradient, parameter.numel(), 0);
-  }
+  ++parameter.contributions;
   if (parameter.contributions == parameter.uses) context_->hooks.gradient_ready(parameter);
 }
 

@@ -43,7 +43,8 @@ class ModuleHooks {
 
   /// Where the gradient of this micro-step goes: numel() elements, overwritten.
   virtual float* gradient_buffer(Parameter& parameter) = 0;
-  /// Every use of the parameter in this micro-step has added its part.
+  /// Every use of the parameter in this micro-step has added its part, or has none to add: where
+  /// Parameter::gradient is null nobody had, and the gradient is zero.
   virtual void gradient_ready(Parameter& parameter) = 0;
 };
 
@@ -175,8 +176,7 @@ class Module {
   void find_leaf_reads();
   template <typename Run>
   Tensor between_hooks(VisitKind kind, Run run);
-  Tensor run_forward(const Tensor& input, bool keeps);
-  Undo undo_of_run() const;
+  Tensor run_forward(const Tensor& input, bool keeps, Undo& undo);
   void register_late(Parameter& parameter);
   bool skip_frozen(const Parameter& parameter);
   float* begin_gradient(Parameter& parameter, Buffer& later_use);

@@ -77,13 +77,19 @@ class Parameter {
 
   /// The whole value, numel() elements; set by the stage, read through Module::weight only.
   float* data = nullptr;
-  /// Where this micro-step's gradient is being finished; set while contributions come in.
+  /// Where this micro-step's gradient is being finished; null until somebody gives a part of it.
   float* gradient = nullptr;
 
   /// Uses in the forward pass of this micro-step, and how many of them have given their gradient.
   /// A frozen parameter has none.
   Index uses = 0;
   Index contributions = 0;
+
+  /// Nobody has used it yet, whatever an earlier pass has left.
+  void begin_micro_step() {
+    uses = contributions = 0;
+    gradient = nullptr;
+  }
 
  private:
   friend struct ParameterState;

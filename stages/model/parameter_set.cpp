@@ -75,18 +75,10 @@ std::vector<Index> ParameterSet::sizes() const {
   return result;
 }
 
-std::vector<Index> ParameterSet::trainable_sizes() const {
+std::vector<Index> ParameterSet::sizes_where(bool requires_grad) const {
   std::vector<Index> result;
   for (const Parameter& each : parameters_) {
-    result.push_back(each.requires_grad() ? each.numel() : 0);
-  }
-  return result;
-}
-
-std::vector<Index> ParameterSet::frozen_sizes() const {
-  std::vector<Index> result;
-  for (const Parameter& each : parameters_) {
-    result.push_back(each.requires_grad() ? 0 : each.numel());
+    result.push_back(each.requires_grad() == requires_grad ? each.numel() : 0);
   }
   return result;
 }

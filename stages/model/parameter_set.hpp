@@ -32,13 +32,15 @@ class ParameterSet {
 
   std::vector<Index> sizes() const;
   /// The same with 0 for the frozen ones, or for the others.
-  std::vector<Index> trainable_sizes() const;
-  std::vector<Index> frozen_sizes() const;
+  std::vector<Index> trainable_sizes() const { return sizes_where(true); }
+  std::vector<Index> frozen_sizes() const { return sizes_where(false); }
   /// Elements of all parameters; a tied parameter is one.
   Index numel() const;
   Index trainable_numel() const;
 
  private:
+  std::vector<Index> sizes_where(bool requires_grad) const;
+
   std::deque<Parameter> parameters_;  // addresses stay
   bool sealed_ = false;
 };

@@ -21,39 +21,28 @@ namespace {
 using Tokens = std::vector<std::int32_t>;
 using Sizes = std::map<std::string, std::size_t>;
 
-Part linear(const std::string& name, std::int64_t in, std::int64_t out) {
-  return {.kind = Part::Kind::linear, .name = name, .in = in, .out = out};
-}
-Part norm(const std::string& name, std::int64_t width) {
-  return {.kind = Part::Kind::norm, .name = name, .in = width, .out = width};
-}
-Part gelu(std::int64_t width) { return {.kind = Part::Kind::gelu, .in = width, .out = width}; }
-Part scale(const std::string& lender, std::int64_t width) {
-  return {.kind = Part::Kind::scale, .in = width, .out = width, .lender = lender};
-}
 Part group(const std::vector<Part>& parts, When when, bool residual = false) {
-  return {.kind = Part::Kind::group,
-          .in = parts.front().in,
-          .out = parts.back().out,
-          .parts = parts,
-          .when = when,
-          .residual = residual};
+  Part group = group_part("group", parts);
+  group.when = when;
+  group.residual = residual;
+  return group;
 }
 
 DescribedModel every_kind(bool tied) {
   DescribedModel model{.vocabulary = 5, .width = 3, .tied = tied};
   model.parts = {
-      linear("shared", 3, 3),
-      group({norm("norm", 3), linear("up", 3, 4), gelu(4), linear("down", 4, 3)}, When::always,
-            true),
-      linear("shared", 3, 3),
-      scale("norm", 3),
-      group({norm("even", 3)}, When::even_batch, true),
-      group({linear("odd", 3, 3), gelu(3)}, When::odd_batch),
-      group({group({linear("first", 3, 3)}, When::odd_steps, true)}, When::always),
-      group({linear("never", 3, 3)}, When::never),
+      linear_part("shared", 3, 3),
+      group({norm_part("norm", 3), linear_part("up", 3, 4), gelu_part("gelu", 4),
+             linear_part("down", 4, 3)},
+            When::always, true),
+      linear_part("shared", 3, 3),
+      scale_part("scale", 3, "norm"),
+      group({norm_part("even", 3)}, When::even_batch, true),
+      group({linear_part("odd", 3, 3), gelu_part("gelu", 3)}, When::odd_batch),
+      group({group({linear_part("first", 3, 3)}, When::odd_steps, true)}, When::always),
+      group({linear_part("never", 3, 3)}, When::never),
   };
-  if (!tied) model.parts.push_back(linear("head", 3, 5));
+  if (!tied) model.parts.push_back(linear_part("head", 3, 5));
   return model;
 }
 
@@ -137,7 +126,7 @@ void check_nearly_equal(const std::vector<double>& values, const std::vector<dou
 std::vector<double> output_of(const std::vector<Part>& parts, const std::vector<double>& row,
                               NamedWeights weights) {
   DescribedModel model{.vocabulary = 2, .width = 2, .parts = parts};
-  model.parts.push_back(linear("head", 2, 2));
+  model.parts.push_back(linear_part("head", 2, 2));
   weights["embedding.weight"] = {7, 7, row[0], row[1]};
   weights["head.bias"] = {0, 0};
   std::vector<double> output;
@@ -169,7 +158,7 @@ TEST_CASE("each plain part computes what one works out by hand", "[reference]") 
   };
   const NamedWeights of_linear{{"a.weight", {0.1, 0.2, 0.3, -0.4}}, {"a.bias", {0.5, -0.5}}};
   const NamedWeights of_norm{{"n.weight", {0.5, -0.5}}, {"n.bias", {0.25, 1}}};
-  const Part a = linear("a", 2, 2);
+  const Part a = linear_part("a", 2, 2);
 
   check({}, {1, 3}, {}, {1, 3});
   // 0.1 1 + 0.2 3 + 0.5 and 0.3 1 - 0.4 3 - 0.5
@@ -181,15 +170,16 @@ TEST_CASE("each plain part computes what one works out by hand", "[reference]") 
   check({group({a, a}, When::always, true)}, {1, 3}, of_linear, {1 + 0.34, 3 + 0.42});
   // Mean 2, variance 1.
   const double one = 1 / std::sqrt(1 + 1e-5);
-  check({norm("n", 2)}, {1, 3}, of_norm, {0.25 - 0.5 * one, 1 - 0.5 * one});
+  check({norm_part("n", 2)}, {1, 3}, of_norm, {0.25 - 0.5 * one, 1 - 0.5 * one});
   // A narrow row, where epsilon is a tenth of the variance 1e-4: deviations of 0.01.
   const double narrow = 0.01 / std::sqrt(1.1e-4);
-  check({norm("n", 2)}, {0.99, 1.01}, of_norm, {0.25 - 0.5 * narrow, 1 - 0.5 * narrow});
+  check({norm_part("n", 2)}, {0.99, 1.01}, of_norm, {0.25 - 0.5 * narrow, 1 - 0.5 * narrow});
   // Without the norm itself, only with what it lends.
-  check({scale("n", 2), group({norm("n", 2)}, When::never)}, {1, 3}, of_norm, {0.5, -1.5});
+  check({scale_part("scale", 2, "n"), group({norm_part("n", 2)}, When::never)}, {1, 3}, of_norm,
+        {0.5, -1.5});
   // PyTorch's gelu(x, approximate='tanh') in float64.
-  check({gelu(2)}, {1, -1}, {}, {0.8411919906082768, -0.15880800939172324});
-  check({gelu(2)}, {0.5, 2}, {}, {0.34571400982514394, 1.954597694087775});
+  check({gelu_part("gelu", 2)}, {1, -1}, {}, {0.8411919906082768, -0.15880800939172324});
+  check({gelu_part("gelu", 2)}, {0.5, 2}, {}, {0.34571400982514394, 1.954597694087775});
 }
 
 TEST_CASE("a plain tied model takes the step that one works out by hand", "[reference]") {
@@ -295,10 +285,10 @@ TEST_CASE("a plain group that does not run might as well not be there", "[refere
         return differentiate_plainly(model, needed, each.step, each.tokens, kTargets).loss;
       };
       INFO("When " << static_cast<int>(each.when) << ", step " << each.step);
-      const double present = loss({group({linear("a", 3, 3)}, When::always, residual)});
+      const double present = loss({group({linear_part("a", 3, 3)}, When::always, residual)});
       const double absent = loss({});
       REQUIRE(present != absent);
-      CHECK(loss({group({linear("a", 3, 3)}, each.when, residual)}) ==
+      CHECK(loss({group({linear_part("a", 3, 3)}, each.when, residual)}) ==
             (each.runs ? present : absent));
     }
   }
@@ -410,10 +400,10 @@ TEST_CASE("the plain trainer names the parameter that does not fit", "[reference
   model.frozen = {"none.bias"};
   CHECK(complaint(model, weights) == "none.bias: is frozen, but the model has no such parameter");
   model = good;
-  model.parts.insert(model.parts.begin(), linear("up", 4, 3));
+  model.parts.insert(model.parts.begin(), linear_part("up", 4, 3));
   CHECK(complaint(model, weights) == "up.weight: is given two shapes");
   model = good;
-  model.parts.insert(model.parts.begin(), scale("none", 3));
+  model.parts.insert(model.parts.begin(), scale_part("scale", 3, "none"));
   CHECK(complaint(model, weights) == "none.weight: is no parameter of the model");
   model = good;
   std::swap(model.parts.front(), model.parts.back());

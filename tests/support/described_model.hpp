@@ -49,4 +49,11 @@ struct DescribedModel {
   std::set<std::string> frozen = {};  // names of parameters
 };
 
+// Shorthand for descriptions.
+Part linear_part(std::string name, std::int64_t in, std::int64_t out);
+Part norm_part(std::string name, std::int64_t width);
+Part gelu_part(std::string name, std::int64_t width);
+Part scale_part(std::string name, std::int64_t width, std::string lender);
+Part group_part(std::string name, std::vector<Part> parts);
+
 }  // namespace zerolab::test

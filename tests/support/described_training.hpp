@@ -30,12 +30,4 @@ std::string wrong_in_any_stage(const DescribedModel& model,
 std::string wrong_at(int ranks, const DescribedModel& model,
                      const std::function<void(Training&)>& change = {});
 
-// --- shorthand for descriptions ------------------------------------------------------------------
-
-Part linear_part(std::string name, Index in, Index out);
-Part norm_part(std::string name, Index width);
-Part gelu_part(std::string name, Index width);
-Part scale_part(std::string name, Index width, std::string lender);
-Part group_part(std::string name, std::vector<Part> parts);
-
 }  // namespace zerolab::test

@@ -49,7 +49,7 @@ class LayerHarness : private ModuleHooks {
 
   /// What the engine does before a micro-step.
   void begin_micro_step(ParameterSet& parameters) {
-    for (Parameter& parameter : parameters) parameter.uses = parameter.contributions = 0;
+    for (Parameter& parameter : parameters) parameter.begin_micro_step();
     context_.pass = VisitKind::forward;
   }
   void begin_backward() { context_.pass = VisitKind::backward; }
