@@ -48,6 +48,7 @@ void compare_command(Communicator& communicator, const Plan& plan) {
   result.world_size = communicator.size();
   result.transport = communicator.description();
   result.gradient_accumulation_steps = settings.front().settings.gradient_accumulation_steps;
+  result.reduces_every_micro_step = settings.front().settings.zero.reduce_every_micro_step;
   for (std::size_t i = 0; i < settings.size(); ++i) {
     const std::filesystem::path stage_folder = folder / subfolders[i];
     const std::unique_ptr<Recorder> recorder =

@@ -45,7 +45,7 @@ std::string difference(const StageResult& first, const StageResult& other, std::
 
 Verdict judge(const CompareResult& result) {
   Verdict verdict;
-  verdict.promised = result.gradient_accumulation_steps == 1;
+  verdict.promised = result.gradient_accumulation_steps == 1 || result.reduces_every_micro_step;
   if (result.stages.empty()) return verdict;
   const StageResult& first = result.stages.front();
   for (std::size_t step = 0; step < first.loss.size(); ++step) {

@@ -32,6 +32,7 @@ struct CompareResult {
   int world_size = 1;
   std::string transport;  // "threads", "mpi (MPICH 4.0.2)"
   Index gradient_accumulation_steps = 1;
+  bool reduces_every_micro_step = false;  // stages 0 and 1 too
   std::vector<StageResult> stages;
 };
 

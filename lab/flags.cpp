@@ -74,6 +74,8 @@ void add_settings(CLI::App& app, RawFlags& raw) {
                  "Micro-steps per optimizer step")
       ->type_name("COUNT");
   app.add_option("--learning-rate", raw.learning_rate, "Of the optimizer")->type_name("NUMBER");
+  app.add_flag("--bf16", raw.bf16, "16-bit weights, gradients and activations, fp32 masters");
+  app.add_flag("--fp16", raw.fp16, "The same in fp16, with a loss scale");
   app.add_option("--reduce-bucket-size", raw.bucket, "Elements per gradient bucket")
       ->type_name("COUNT");
   app.add_option("--prefetch-bucket-size", raw.prefetch,

@@ -24,6 +24,7 @@ struct RawFlags {
   std::vector<std::string> show;
   std::optional<Index> generate, generate_every, top_k;
   std::optional<std::string> prompt, temperature;
+  bool bf16 = false, fp16 = false;
   bool overlap = false, no_overlap = false, checkpointing = false;
   bool check_collectives = false, no_check_collectives = false;
   int ranks = 0;

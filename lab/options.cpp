@@ -63,6 +63,8 @@ std::vector<Given> settings_of(const RawFlags& raw) {
     given.push_back({"zero_optimization.overlap_comm", raw.overlap,
                      raw.overlap ? "--overlap-comm" : "--no-overlap-comm"});
   }
+  if (raw.bf16) given.push_back({"bf16.enabled", true, "--bf16"});
+  if (raw.fp16) given.push_back({"fp16.enabled", true, "--fp16"});
   if (raw.checkpointing) {
     given.push_back({"activation_checkpointing.enabled", true, "--activation-checkpointing"});
   }

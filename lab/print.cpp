@@ -85,6 +85,11 @@ std::function<void(Index, const StepResult&, const Ledger&)> Printer::steps(
                        training.settings.gradient_accumulation_steps * training.sequence_length;
   return [this, tokens, steps = training.steps](Index step, const StepResult& result,
                                                 const Ledger& ledger) {
+    if (result.skipped) {
+      progress_->clear();
+      fmt::print("step {} skipped: {}\n", step, result.why_skipped);
+      std::fflush(stdout);
+    }
     progress_->show({step, steps, result.loss, static_cast<double>(tokens) / result.seconds,
                      ledger.peak().total()});
   };

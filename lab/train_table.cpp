@@ -25,20 +25,25 @@ std::set<std::size_t> chosen_steps(std::size_t count) {
   return chosen;
 }
 
-// The learning rate has a column if it changes.
+// The learning rate and the loss scale have a column if they change.
 std::string steps_table(const RankReport& report, Style style) {
   const bool scheduled =
       std::any_of(report.steps.begin(), report.steps.end(), [&report](const StepResult& step) {
         return step.learning_rate != report.steps.front().learning_rate;
       });
   Table table{{{"step"}, {"loss"}, {"gradient norm"}, {"parameter hash"}, {"time"}}, {}};
+  const bool scaled = std::any_of(
+      report.steps.begin(), report.steps.end(),
+      [&report](const StepResult& step) { return step.scale != report.steps.front().scale; });
   if (scheduled) table.columns.insert(table.columns.begin() + 1, {"learning rate"});
+  if (scaled) table.columns.insert(table.columns.begin() + 1, {"loss scale"});
   for (const std::size_t i : chosen_steps(report.steps.size())) {
     const StepResult& step = report.steps[i];
     std::vector<std::string> row{fmt::to_string(i + 1), fmt::format("{:.6f}", step.loss),
                                  fmt::format("{:.6f}", step.grad_norm), hash_text(step.hash),
                                  human_seconds(step.seconds)};
     if (scheduled) row.insert(row.begin() + 1, fmt::format("{:.3g}", step.learning_rate));
+    if (scaled) row.insert(row.begin() + 1, fmt::to_string(step.scale));
     table.rows.push_back(std::move(row));
   }
   return draw_table(table, style);
@@ -86,6 +91,24 @@ std::string hiding_text(const RankReport& report) {
   return text;
 }
 
+// What 16 bits have cost.
+std::string rounding_text(const RankReport& report, const Training& training) {
+  const Dtype dtype = training.settings.dtype;
+  std::string text;
+  if (const Index skipped = skipped_steps(report); skipped > 0) {
+    text += fmt::format(" {} of {} steps skipped{}\n", skipped, report.steps.size(),
+                        skipped == static_cast<Index>(report.steps.size())
+                            ? ": the weights are what they were"
+                            : "");
+  }
+  if (dtype == Dtype::fp32) return text;
+  RoundingLoss loss;
+  for (const StepResult& step : report.steps) loss += step.rounding;
+  return text +
+         fmt::format(" {:.3g}% of the gradient elements that were rounded to {} became zero\n",
+                     100 * loss.share(), name_of(dtype));
+}
+
 }  // namespace
 
 std::string train_table(const RankReport& report, const Training& training, int ranks,
@@ -96,6 +119,7 @@ std::string train_table(const RankReport& report, const Training& training, int 
     text += fmt::format(" held-out loss after step {}: {:.4f} nats per byte\n", result.step,
                         result.loss);
   }
+  text += rounding_text(report, training);
   return text + fmt::format(" {:.0f} tokens/s\n", tokens_per_second(report, training, ranks));
 }
 

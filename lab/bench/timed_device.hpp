@@ -36,87 +36,87 @@ class TimedDevice final : public CpuDevice {
 
   const PartSeconds& seconds() const { return seconds_; }
 
-  void matmul(const Product& shape, const float* a, const float* b, const float* bias,
-              float* c) override {
+  void matmul(const Product& shape, ConstValues a, ConstValues b, ConstValues bias,
+              Values c) override {
     const Timer timer(*this,
                       shape.outer * shape.inner == 1 ? Part::products : Part::attention_products);
     CpuDevice::matmul(shape, a, b, bias, c);
   }
-  void sum_rows(Index rows, Index n, const float* in, float* out) override {
+  void sum_rows(Index rows, Index n, ConstValues in, Values out) override {
     const Timer timer(*this, Part::moving);
     CpuDevice::sum_rows(rows, n, in, out);
   }
-  void layer_norm(Index rows, Index width, float epsilon, const float* x, const float* gamma,
-                  const float* beta, float* y, float* mean, float* variance) override {
+  void layer_norm(Index rows, Index width, float epsilon, ConstValues x, ConstValues gamma,
+                  ConstValues beta, Values y, float* mean, float* variance) override {
     const Timer timer(*this, Part::layer_norm);
     CpuDevice::layer_norm(rows, width, epsilon, x, gamma, beta, y, mean, variance);
   }
-  void layer_norm_backward(Index rows, Index width, float epsilon, const float* x,
-                           const float* gamma, const float* mean, const float* variance,
-                           const float* dy, float* dx, float* dgamma, float* dbeta) override {
+  void layer_norm_backward(Index rows, Index width, float epsilon, ConstValues x, ConstValues gamma,
+                           const float* mean, const float* variance, ConstValues dy, Values dx,
+                           Values dgamma, Values dbeta) override {
     const Timer timer(*this, Part::layer_norm);
     CpuDevice::layer_norm_backward(rows, width, epsilon, x, gamma, mean, variance, dy, dx, dgamma,
                                    dbeta);
   }
-  void causal_softmax(Index batch, Index length, float factor, float* scores) override {
+  void causal_softmax(Index batch, Index length, float factor, Values scores) override {
     const Timer timer(*this, Part::softmax);
     CpuDevice::causal_softmax(batch, length, factor, scores);
   }
-  void causal_softmax_backward(Index batch, Index length, float factor, const float* probabilities,
-                               float* dscores) override {
+  void causal_softmax_backward(Index batch, Index length, float factor, ConstValues probabilities,
+                               Values dscores) override {
     const Timer timer(*this, Part::softmax);
     CpuDevice::causal_softmax_backward(batch, length, factor, probabilities, dscores);
   }
-  void gelu(Index n, const float* x, float* y) override {
+  void gelu(Index n, ConstValues x, Values y) override {
     const Timer timer(*this, Part::gelu);
     CpuDevice::gelu(n, x, y);
   }
-  void gelu_backward(Index n, const float* x, const float* dy, float* dx) override {
+  void gelu_backward(Index n, ConstValues x, ConstValues dy, Values dx) override {
     const Timer timer(*this, Part::gelu);
     CpuDevice::gelu_backward(n, x, dy, dx);
   }
-  void embedding(Index count, Index width, const std::int32_t* tokens, const float* table,
-                 float* out) override {
+  void embedding(Index count, Index width, const std::int32_t* tokens, ConstValues table,
+                 Values out) override {
     const Timer timer(*this, Part::embedding);
     CpuDevice::embedding(count, width, tokens, table, out);
   }
   void embedding_backward(Index count, Index width, Index vocabulary, const std::int32_t* tokens,
-                          const float* dout, float* dtable) override {
+                          ConstValues dout, Values dtable) override {
     const Timer timer(*this, Part::embedding);
     CpuDevice::embedding_backward(count, width, vocabulary, tokens, dout, dtable);
   }
   double cross_entropy(Index rows, Index classes, const std::int32_t* targets,
-                       float* logits) override {
+                       Values logits) override {
     const Timer timer(*this, Part::cross_entropy);
     return CpuDevice::cross_entropy(rows, classes, targets, logits);
   }
   void cross_entropy_backward(Index rows, Index classes, float factor, const std::int32_t* targets,
-                              float* logits) override {
+                              Values logits) override {
     const Timer timer(*this, Part::cross_entropy);
     CpuDevice::cross_entropy_backward(rows, classes, factor, targets, logits);
   }
-  void fill(float* out, Index n, float value) override {
+  void fill(Values out, Index n, float value) override {
     const Timer timer(*this, Part::moving);
     CpuDevice::fill(out, n, value);
   }
-  void copy(float* out, const float* in, Index n) override {
+  void copy(Values out, ConstValues in, Index n) override {
     const Timer timer(*this, Part::moving);
     CpuDevice::copy(out, in, n);
   }
-  void add(float* out, const float* in, Index n) override {
+  void add(Values out, ConstValues in, Index n) override {
     const Timer timer(*this, Part::moving);
     CpuDevice::add(out, in, n);
   }
-  void adam(const AdamUpdate& update, Index n, const float* gradient, float* master, float* moment1,
+  void adam(const AdamUpdate& update, Index n, ConstValues gradient, float* master, float* moment1,
             float* moment2) override {
     const Timer timer(*this, Part::update);
     CpuDevice::adam(update, n, gradient, master, moment1, moment2);
   }
-  SquareSum square_sum(const float* in, Index n) override {
+  SquareSum square_sum(ConstValues in, Index n) override {
     const Timer timer(*this, Part::norm);
     return CpuDevice::square_sum(in, n);
   }
-  std::uint64_t hash(std::uint64_t parameter, Index first, const float* in, Index n) override {
+  std::uint64_t hash(std::uint64_t parameter, Index first, ConstValues in, Index n) override {
     const Timer timer(*this, Part::hash);
     return CpuDevice::hash(parameter, first, in, n);
   }

@@ -38,6 +38,7 @@ constexpr std::array kCodes{
     CodeInfo{Code::not_bit_identical, "stages differ where the same bits are promised"},
     CodeInfo{Code::not_finite, "the loss or the gradient norm is not finite"},
     CodeInfo{Code::replicas_differ, "copies of a parameter differ between ranks"},
+    CodeInfo{Code::loss_scale_at_minimum, "gradients overflow at the least loss scale"},
     CodeInfo{Code::communication, "the communication layer failed"},
     CodeInfo{Code::mpi_singletons, "mpirun started several processes, MPI sees one"},
     CodeInfo{Code::peer_failed, "another rank failed"},

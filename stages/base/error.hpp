@@ -38,6 +38,7 @@ enum class Code : int {
   not_bit_identical = 501,
   not_finite = 502,
   replicas_differ = 503,
+  loss_scale_at_minimum = 504,
   communication = 701,
   mpi_singletons = 702,
   peer_failed = 703,

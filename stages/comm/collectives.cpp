@@ -7,8 +7,16 @@
 namespace zerolab {
 namespace {
 
-using Floats = std::span<float>;
-using Pieces = std::vector<Floats>;  // in the order of the runs, none empty
+struct Piece {
+  Values data;
+  Index elements = 0;
+
+  std::span<std::byte> bytes() const {
+    return {static_cast<std::byte*>(data.data()),
+            static_cast<std::size_t>(elements * size_of(data.dtype()))};
+  }
+};
+using Pieces = std::vector<Piece>;  // in the order of the runs, none empty
 
 std::size_t size(Index count) { return static_cast<std::size_t>(count); }
 
@@ -35,7 +43,7 @@ Pieces pieces_of(const std::vector<Run>& runs, int owner, Index first, Index las
     const Index length = run.bounds[size(owner) + 1] - begin;
     const Index from = std::max(first - position, Index{0});
     const Index to = std::min(last - position, length);
-    if (from < to) pieces.push_back({run.data + begin + from, size(to - from)});
+    if (from < to) pieces.push_back({run.data + (begin + from), to - from});
     position += length;
   }
   return pieces;
@@ -46,13 +54,11 @@ Pieces part_of(const std::vector<Run>& runs, int owner) {
 }
 
 void send(Exchange& exchange, int to, const Pieces& pieces) {
-  for (const Floats piece : pieces) exchange.sends.push_back({to, std::as_bytes(piece)});
+  for (const Piece& piece : pieces) exchange.sends.push_back({to, piece.bytes()});
 }
 
 void receive(Exchange& exchange, int from, const Pieces& pieces) {
-  for (const Floats piece : pieces) {
-    exchange.receives.push_back({from, std::as_writable_bytes(piece)});
-  }
+  for (const Piece& piece : pieces) exchange.receives.push_back({from, piece.bytes()});
 }
 
 /// The other ranks, the next one first, so that not everybody turns to rank 0 at once.
@@ -91,31 +97,31 @@ struct Rounds {
 /// Round `index` of a reduction. The receive buffer has a slot of `slot` elements for every peer;
 /// what arrives there is added to the own pieces in the order of the ranks.
 CommStream::Round reduce_round(const CommStream& stream, const std::vector<Run>& runs,
-                               const Rounds& rounds, Index index, float factor, float* buffer,
+                               const Rounds& rounds, Index index, float factor, Values buffer,
                                Index slot) {
   const Index first = index * rounds.chunk;
   const Index last = first + rounds.chunk;
   const Pieces own = pieces_of(runs, stream.rank(), first, last);
-  std::vector<std::vector<const float*>> parts(own.size());  // [piece][rank]
+  std::vector<std::vector<ConstValues>> parts(own.size());  // [piece][rank]
   for (std::size_t i = 0; i < own.size(); ++i) {
-    parts[i].assign(size(stream.size()), own[i].data());
+    parts[i].assign(size(stream.size()), own[i].data);
   }
 
   CommStream::Round round;
   for (const int peer : peers(stream)) {
     send(round.exchange, peer, pieces_of(runs, peer, first, last));
     Pieces arriving;
-    float* place = buffer + slot * (peer < stream.rank() ? peer : peer - 1);
+    Values place = buffer + slot * (peer < stream.rank() ? peer : peer - 1);
     for (std::size_t i = 0; i < own.size(); ++i) {
-      arriving.push_back({place, own[i].size()});
+      arriving.push_back({place, own[i].elements});
       parts[i][size(peer)] = place;
-      place += own[i].size();
+      place = place + own[i].elements;
     }
     receive(round.exchange, peer, arriving);
   }
   round.then = [own, parts = std::move(parts), factor](Device& device) {
     for (std::size_t i = 0; i < own.size(); ++i) {
-      device.ordered_sum(parts[i], static_cast<Index>(own[i].size()), factor, own[i].data());
+      device.ordered_sum(parts[i], own[i].elements, factor, own[i].data);
     }
   };
   return round;
@@ -125,12 +131,13 @@ void add_reduction(CommStream::Operation& operation, CommStream& stream,
                    const std::vector<Run>& runs, float factor, const Setting* scales_with) {
   const Rounds rounds(runs, stream.size());
   const Index slot = std::min(rounds.chunk, part_elements(runs, stream.rank()));
-  const Index bytes = slot * (stream.size() - 1) * size_of(Dtype::fp32);
-  float* buffer = nullptr;
+  const Dtype dtype = operation.signature.dtype;
+  const Index bytes = slot * (stream.size() - 1) * size_of(dtype);
+  Values buffer;
   if (bytes > 0) {
     operation.buffers.push_back(stream.ledger().allocate(bytes, Category::reduce_buffers,
                                                          operation.signature.owner, scales_with));
-    buffer = operation.buffers.back().floats();
+    buffer = operation.buffers.back().values(dtype);
   }
   for (Index index = 0; index < rounds.count; ++index) {
     operation.rounds.push_back(reduce_round(stream, runs, rounds, index, factor, buffer, slot));
@@ -141,11 +148,12 @@ CommStream::Operation over_runs(Op op, [[maybe_unused]] const CommStream& stream
                                 const std::vector<Run>& runs, std::string owner) {
   for ([[maybe_unused]] const Run& run : runs) {
     assert(size(stream.size()) + 1 == run.bounds.size() && run.bounds.front() == 0 &&
-           std::is_sorted(run.bounds.begin(), run.bounds.end()));
+           std::is_sorted(run.bounds.begin(), run.bounds.end()) &&
+           run.data.dtype() == runs.front().data.dtype());
   }
   return {{.op = op,
            .elements = total_elements(runs),
-           .dtype = Dtype::fp32,
+           .dtype = runs.empty() ? Dtype::fp32 : runs.front().data.dtype(),
            .owner = std::move(owner)}};
 }
 

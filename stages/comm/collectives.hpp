@@ -10,9 +10,9 @@ namespace zerolab {
 
 /// A run of elements that is cut among the ranks: elements [bounds[r], bounds[r + 1]) are rank r's
 /// part. `data` points at the whole run on this rank; the bounds are the same on every rank, start
-/// at 0, never fall, and a part may be empty.
+/// at 0, never fall, and a part may be empty. All runs of a collective have one type of elements.
 struct Run {
-  float* data = nullptr;
+  Values data;
   std::vector<Index> bounds;
 
   Index elements() const { return bounds.back(); }

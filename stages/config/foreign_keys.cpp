@@ -10,7 +10,7 @@ using Json = nlohmann::json;
 using enum ForeignKey::Effect;
 
 constexpr std::string_view kLog = "the run folder records this always";
-constexpr std::string_view kNoMixed = "zerolab trains in fp32";
+constexpr std::string_view kNoMixed = "zerolab has bf16 and fp16, with fp32 masters and moments";
 constexpr std::string_view kNoOffload = "zerolab keeps all states on the device";
 constexpr std::string_view kNoCheckpoint = "zerolab writes no checkpoints yet";
 constexpr std::string_view kFetch = "stage 3 gathers and releases module by module";
@@ -55,35 +55,19 @@ const std::array kForeignKeys{
                "every optimizer here is tested with every stage"},
     ForeignKey{"zero_force_ds_cpu_optimizer", Kind::boolean, only_speed, "", kNoOffload},
     // --- how gradients are averaged ---------------------------------------------------------
-    ForeignKey{"prescale_gradients", Kind::boolean, must_be, "[false]", kRule},
-    ForeignKey{"gradient_predivide_factor", Kind::number, must_be, "[1]", kRule},
     ForeignKey{"gradient_allreduce_op", Kind::text, must_be, R"(["mean"])", kRule},
     ForeignKey{"managed_gradient_accumulation", Kind::boolean, must_be, "[true]",
                "the engine owns the accumulation loop"},
     ForeignKey{"sparse_gradients", Kind::boolean, must_be, "[false]", "gradients are dense"},
     ForeignKey{"disable_allgather", Kind::boolean, only_speed, "", "DeepSpeed ignores it as well"},
     // --- precision --------------------------------------------------------------------------
-    ForeignKey{"communication_data_type", Kind::block, must_be, R"([null, "fp32"])", kNoMixed},
-    ForeignKey{"data_types.grad_accum_dtype", Kind::block, must_be, R"([null, "fp32"])", kNoMixed},
-    ForeignKey{"data_types.param_dtype", Kind::block, must_be, R"([null, "fp32"])", kNoMixed},
-    ForeignKey{"data_types.buffer_dtype", Kind::block, must_be, R"([null, "fp32"])", kNoMixed},
-    ForeignKey{"fp16.enabled", Kind::boolean, must_be, "[false]", kNoMixed},
-    ForeignKey{"fp16.auto_cast", Kind::boolean, needs_block, "", "fp16 is not enabled"},
-    ForeignKey{"fp16.loss_scale", Kind::number, needs_block, "", "fp16 is not enabled"},
-    ForeignKey{"fp16.initial_scale_power", Kind::whole, needs_block, "", "fp16 is not enabled"},
-    ForeignKey{"fp16.loss_scale_window", Kind::whole, needs_block, "", "fp16 is not enabled"},
-    ForeignKey{"fp16.hysteresis", Kind::whole, needs_block, "", "fp16 is not enabled"},
-    ForeignKey{"fp16.consecutive_hysteresis", Kind::boolean, needs_block, "",
-               "fp16 is not enabled"},
-    ForeignKey{"fp16.min_loss_scale", Kind::number, needs_block, "", "fp16 is not enabled"},
-    ForeignKey{"fp16.fp16_master_weights_and_grads", Kind::boolean, needs_block, "",
-               "fp16 is not enabled"},
-    ForeignKey{"bf16.enabled", Kind::boolean, must_be, "[false]", kNoMixed},
-    ForeignKey{"bf16.immediate_grad_update", Kind::boolean, needs_block, "", "bf16 is not enabled"},
-    ForeignKey{"bf16.check_grad_overflow", Kind::boolean, needs_block, "", "bf16 is not enabled"},
-    ForeignKey{"bf16.bf16_master_weights_and_grads", Kind::boolean, needs_block, "",
-               "bf16 is not enabled"},
-    ForeignKey{"bf16.bf16_optimizer_states", Kind::boolean, needs_block, "", "bf16 is not enabled"},
+    ForeignKey{"data_types.buffer_dtype", Kind::dtype, quiet, "", "the models have no buffers"},
+    ForeignKey{"fp16.auto_cast", Kind::boolean, quiet, "", "tokens have nothing to cast"},
+    ForeignKey{"fp16.fp16_master_weights_and_grads", Kind::boolean, must_be, "[false]", kNoMixed},
+    ForeignKey{"bf16.immediate_grad_update", Kind::boolean, only_speed, "",
+               "a gradient is added as soon as it is complete"},
+    ForeignKey{"bf16.bf16_master_weights_and_grads", Kind::boolean, must_be, "[false]", kNoMixed},
+    ForeignKey{"bf16.bf16_optimizer_states", Kind::boolean, must_be, "[false]", kNoMixed},
     ForeignKey{"amp", Kind::block, must_be, kOff, kNoMixed},
     ForeignKey{"torch_autocast", Kind::block, must_be, kOff, kNoMixed},
     // --- the model and how it runs ----------------------------------------------------------

@@ -55,6 +55,20 @@ std::string_view only_falling(const Settings& settings) {
   return needs_scheduler(settings, true);
 }
 
+std::string_view only_bf16(const Settings& settings) {
+  return settings.dtype == Dtype::bf16 ? "" : "bf16 is not enabled";
+}
+std::string_view only_fp16(const Settings& settings) {
+  return settings.dtype == Dtype::fp16 ? "" : "fp16 is not enabled";
+}
+std::string_view only_dynamic_scale(const Settings& settings) {
+  if (settings.dtype != Dtype::fp16) return "fp16 is not enabled";
+  return settings.loss_scale.loss_scale == 0 ? "" : "fp16.loss_scale is fixed";
+}
+std::string_view only_without_prescale(const Settings& settings) {
+  return settings.prescale_gradients ? "prescale_gradients divides by the number of ranks" : "";
+}
+
 std::string_view only_stage_3(const Settings& settings) {
   return settings.zero.stage == 3 ? "" : "only stage 3 reads it";
 }
@@ -67,10 +81,30 @@ std::string_view only_when_prefetching(const Settings& settings) {
 std::string_view not_in_stage_0(const Settings& settings) {
   return settings.zero.stage > 0 ? "" : "stage 0 all-reduces: every rank needs every gradient";
 }
+std::string_view only_stages_0_and_1(const Settings& settings) {
+  return settings.zero.stage < 2 ? "" : "stages 2 and 3 always do";
+}
 std::string_view only_stages_2_and_3(const Settings& settings) {
   return settings.zero.stage >= 2
              ? ""
              : "in stages 0 and 1 all gradients lie end to end in one buffer anyway";
+}
+
+// "fp32", "bf16", "fp16"; nothing for null.
+std::optional<Dtype> dtype_in(const Json& value) {
+  for (const Dtype dtype : {Dtype::fp32, Dtype::bf16, Dtype::fp16}) {
+    if (value == name_of(dtype)) return dtype;
+  }
+  return std::nullopt;
+}
+
+// One of the two switches turns it on; the other one, off, does not turn it off again.
+void enable(Settings& settings, Dtype dtype, const Json& on) {
+  if (on.get<bool>()) {
+    settings.dtype = dtype;
+  } else if (settings.dtype == dtype) {
+    settings.dtype = Dtype::fp32;
+  }
 }
 
 std::string list_text(const std::vector<std::string>& names) {
@@ -129,6 +163,74 @@ const std::array kKeys{
         [](Effective& e, const Json& v) { e.settings.gradient_clipping = v.get<double>(); },
         [](const Effective& e) { return fmt::to_string(e.settings.gradient_clipping); },
         only_when_clipping},
+    Key{"bf16.enabled", Kind::boolean, 0, 0,
+        [](Effective& e, const Json& v) { enable(e.settings, Dtype::bf16, v); },
+        [](const Effective& e) { return fmt::to_string(e.settings.dtype == Dtype::bf16); },
+        always_active},
+    Key{"bf16.check_grad_overflow", Kind::boolean, 0, 0,
+        [](Effective& e, const Json& v) { e.settings.check_grad_overflow = v.get<bool>(); },
+        [](const Effective& e) { return fmt::to_string(e.settings.check_grad_overflow); },
+        only_bf16},
+    Key{"fp16.enabled", Kind::boolean, 0, 0,
+        [](Effective& e, const Json& v) { enable(e.settings, Dtype::fp16, v); },
+        [](const Effective& e) { return fmt::to_string(e.settings.dtype == Dtype::fp16); },
+        always_active},
+    Key{"fp16.loss_scale", Kind::number, 0, kFloatMost,
+        [](Effective& e, const Json& v) { e.settings.loss_scale.loss_scale = v.get<double>(); },
+        [](const Effective& e) {
+          const double scale = e.settings.loss_scale.loss_scale;
+          return scale == 0 ? std::string("0 (dynamic)") : fmt::to_string(scale);
+        },
+        only_fp16},
+    Key{"fp16.initial_scale_power", Kind::whole, 0, 126,
+        [](Effective& e, const Json& v) {
+          e.settings.loss_scale.initial_scale_power = v.get<int>();
+        },
+        [](const Effective& e) {
+          return fmt::to_string(e.settings.loss_scale.initial_scale_power);
+        },
+        only_dynamic_scale},
+    Key{"fp16.loss_scale_window", Kind::whole, 1, kElements,
+        [](Effective& e, const Json& v) {
+          e.settings.loss_scale.loss_scale_window = v.get<Index>();
+        },
+        [](const Effective& e) { return fmt::to_string(e.settings.loss_scale.loss_scale_window); },
+        only_dynamic_scale},
+    Key{"fp16.hysteresis", Kind::whole, 1, kElements,
+        [](Effective& e, const Json& v) { e.settings.loss_scale.hysteresis = v.get<Index>(); },
+        [](const Effective& e) { return fmt::to_string(e.settings.loss_scale.hysteresis); },
+        only_dynamic_scale},
+    Key{"fp16.consecutive_hysteresis", Kind::boolean, 0, 0,
+        [](Effective& e, const Json& v) {
+          e.settings.loss_scale.consecutive_hysteresis = v.get<bool>();
+        },
+        [](const Effective& e) {
+          return fmt::to_string(e.settings.loss_scale.consecutive_hysteresis);
+        },
+        only_dynamic_scale},
+    Key{"fp16.min_loss_scale", Kind::whole, 1, 0x1p53,
+        [](Effective& e, const Json& v) { e.settings.loss_scale.min_loss_scale = v.get<double>(); },
+        [](const Effective& e) { return fmt::to_string(e.settings.loss_scale.min_loss_scale); },
+        only_dynamic_scale},
+    Key{"data_types.param_dtype", Kind::dtype, 0, 0,
+        [](Effective& /*effective*/, const Json& /*value*/) {},
+        [](const Effective& e) { return std::string(name_of(e.settings.dtype)); }, always_active},
+    Key{"data_types.grad_accum_dtype", Kind::dtype, 0, 0,
+        [](Effective& e, const Json& v) { e.settings.grad_accum_dtype = dtype_in(v); },
+        [](const Effective& e) { return std::string(name_of(e.settings.accumulation_dtype())); },
+        always_active},
+    Key{"communication_data_type", Kind::dtype, 0, 0,
+        [](Effective& e, const Json& v) { e.settings.communication_data_type = dtype_in(v); },
+        [](const Effective& e) { return std::string(name_of(e.settings.communication_dtype())); },
+        always_active},
+    Key{"prescale_gradients", Kind::boolean, 0, 0,
+        [](Effective& e, const Json& v) { e.settings.prescale_gradients = v.get<bool>(); },
+        [](const Effective& e) { return fmt::to_string(e.settings.prescale_gradients); },
+        always_active},
+    Key{"gradient_predivide_factor", Kind::number, 1e-30, kFloatMost,
+        [](Effective& e, const Json& v) { e.settings.gradient_predivide_factor = v.get<double>(); },
+        [](const Effective& e) { return fmt::to_string(e.settings.gradient_predivide_factor); },
+        only_without_prescale},
     Key{"activation_checkpointing.enabled", Kind::boolean, 0, 0,
         [](Effective& e, const Json& v) { e.settings.activation_checkpointing = v.get<bool>(); },
         [](const Effective& e) { return fmt::to_string(e.settings.activation_checkpointing); },
@@ -231,6 +333,12 @@ const std::array kKeys{
         [](Effective& e, const Json& v) { e.settings.zero.contiguous_gradients = v.get<bool>(); },
         [](const Effective& e) { return fmt::to_string(e.settings.zero.contiguous_gradients); },
         only_stages_2_and_3},
+    Key{"zero_optimization.reduce_every_micro_step", Kind::boolean, 0, 0,
+        [](Effective& e, const Json& v) {
+          e.settings.zero.reduce_every_micro_step = v.get<bool>();
+        },
+        [](const Effective& e) { return fmt::to_string(e.settings.zero.reduce_every_micro_step); },
+        only_stages_0_and_1},
     Key{"zero_optimization.enable_sanity_checks", Kind::boolean, 0, 0,
         [](Effective& e, const Json& v) { e.settings.zero.enable_sanity_checks = v.get<bool>(); },
         [](const Effective& e) { return fmt::to_string(e.settings.zero.enable_sanity_checks); },
@@ -353,6 +461,12 @@ std::optional<std::string> check_kind(Kind kind, double least, double most, Json
       }
       break;
     }
+    case Kind::dtype:
+      if (value.is_string()) value = lower(value.get<std::string>());
+      if (!value.is_null() && !dtype_in(value)) {
+        return fmt::format("is {}; it must be \"fp32\", \"bf16\" or \"fp16\"", value.dump());
+      }
+      break;
     case Kind::block:
       break;
   }

@@ -11,9 +11,9 @@
 
 namespace zerolab {
 
-/// What a value must be. `names` is a list of strings, or one string; `block` is an object that is
-/// taken whole.
-enum class Kind { boolean, whole, number, text, pair, names, block };
+/// What a value must be. `names` is a list of strings, or one string; `dtype` is "fp32", "bf16",
+/// "fp16" or null; `block` is an object that is taken whole.
+enum class Kind { boolean, whole, number, text, pair, names, dtype, block };
 
 /// A setting that zerolab has: one row, from which reading, checking and printing follow, and
 /// against which docs/configuration.md is tested.

@@ -153,12 +153,21 @@ void check_optimizer_parameters(const Settings& settings, Collected& all) {
   }
 }
 
-void check_precision(Collected& all) {
+void check_precision(const Settings& settings, Collected& all) {
   const Chosen* fp16 = all.asked_for("fp16.enabled");
   const Chosen* bf16 = all.asked_for("bf16.enabled");
   if (fp16 != nullptr && bf16 != nullptr && fp16->value == true && bf16->value == true) {
     complain(all, Code::config_contradiction, *fp16,
              "and bf16.enabled are both true; a model has one working precision");
+    return;
+  }
+  const Chosen* weights = all.asked_for("data_types.param_dtype");
+  if (weights != nullptr && !weights->value.is_null() &&
+      weights->value != name_of(settings.dtype)) {
+    complain(all, Code::config_contradiction, *weights,
+             fmt::format("is {}, but the weights are {} by bf16.enabled and fp16.enabled; leave it "
+                         "out, or enable what it says",
+                         weights->value.dump(), name_of(settings.dtype)));
   }
 }
 
@@ -270,7 +279,7 @@ Effective resolve(const ResolveInput& input) {
   resolve_batch_sizes(input, all, effective);
   if (known_type) check_optimizer_parameters(effective.settings, all);
   if (known_schedule) check_scheduler(effective.settings, all);
-  check_precision(all);
+  check_precision(effective.settings, all);
   for (const Key& key : keys()) {
     effective.rows.push_back(row(key, effective, all));
     const SettingRow& now = effective.rows.back();

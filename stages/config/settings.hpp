@@ -1,10 +1,12 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "stages/base/types.hpp"
+#include "stages/base/dtype.hpp"
+#include "stages/optim/loss_scaler.hpp"
 #include "stages/optim/optimizer.hpp"
 #include "stages/optim/schedule.hpp"
 
@@ -22,6 +24,7 @@ struct ZeroSettings {
   Index reduce_bucket_size = 500'000'000;
   bool reduce_scatter = true;
   bool contiguous_gradients = true;
+  bool reduce_every_micro_step = false;  // stages 0 and 1; the others always do
   bool enable_sanity_checks = false;
   LeafModules leaf_modules = {};
 
@@ -41,9 +44,21 @@ struct Settings {
   Index gradient_accumulation_steps = 1;
   bool activation_checkpointing = false;
   double gradient_clipping = 1.0;  // global L2 norm; 0 is off
+
+  Dtype dtype = Dtype::fp32;        // of weights, gradients and activations: fp32, bf16 or fp16
+  bool check_grad_overflow = true;  // bf16.check_grad_overflow; the other types always check
+  LossScaleSettings loss_scale;     // fp16
+  std::optional<Dtype> grad_accum_dtype = {};         // data_types.grad_accum_dtype
+  std::optional<Dtype> communication_data_type = {};  // of gradients that are reduced
+  bool prescale_gradients = false;
+  double gradient_predivide_factor = 1;
+
   OptimizerSettings optimizer;
   ScheduleSettings schedule;
   ZeroSettings zero;
+
+  Dtype accumulation_dtype() const { return grad_accum_dtype.value_or(dtype); }
+  Dtype communication_dtype() const { return communication_data_type.value_or(dtype); }
 };
 
 }  // namespace zerolab

@@ -5,57 +5,67 @@
 namespace zerolab {
 
 Ddp::Ddp(Runtime& runtime)
-    : runtime_(runtime), buckets_(runtime, [this](const Bucket& bucket, std::string owner) {
-        return reduce(bucket, std::move(owner));
-      }) {}
+    : runtime_(runtime),
+      sums_(runtime),
+      buckets_(
+          runtime,
+          [this](const Bucket& bucket, std::string owner) {
+            return reduce(bucket, std::move(owner));
+          },
+          [this](const Bucket& bucket) { keep(bucket); }) {}
 
 void Ddp::set_up(Model& model) {
   model_parameters_ = &model.parameters();
   layout_ = FlatLayout(model_parameters_->trainable_sizes(), runtime_.ranks());
   const Range whole{0, layout_.padded()};
-  parameters_ = FlatBuffer(runtime_, whole, Category::parameters, "parameters");
-  gradients_ = FlatBuffer(runtime_, whole, Category::gradients, "gradients");
-  moments_ = flat_moments(runtime_, whole);
+  const Settings& settings = runtime_.settings;
+  parameters_ = FlatBuffer(runtime_, whole, settings.dtype, Category::parameters, "parameters");
+  gradients_ =
+      FlatBuffer(runtime_, whole, settings.accumulation_dtype(), Category::gradients, "gradients");
+  optimizer_ = FlatOptimizer(runtime_, whole);
+  sums_.set_up(layout_, gradients_);
   buckets_.set_up(layout_.padded());
   initialise_whole(runtime_, *model_parameters_, layout_, parameters_);
   frozen_.set_up(runtime_, *model_parameters_);
+  initialise_masters(runtime_, owned());
 }
 
 // Every parameter is always whole.
 void Ddp::fetch(const Visit& /*visit*/) {}
 void Ddp::release(const Visit& /*visit*/) {}
 
-// The first micro-step writes where the gradient stays; later ones are finished beside it.
-float* Ddp::gradient_buffer(Parameter& parameter, MicroStep micro_step) {
-  if (micro_step.first()) return gradients_.at(layout_.parameter(parameter.id()).begin);
-  Buffer& held = held_[parameter.id()];
-  held = hold_gradient(runtime_, parameter, parameter.numel());
-  return held.floats();
+// Micro-steps are added up where every rank keeps its whole gradient.
+Values Ddp::gradient_buffer(Parameter& parameter, MicroStep micro_step) {
+  return sums_.buffer(parameter, micro_step);
 }
 
 void Ddp::gradient_ready(Parameter& parameter, MicroStep micro_step) {
-  const Range range = layout_.padded_parameter(parameter.id());
-  if (!micro_step.first()) {
-    const Buffer held = std::move(held_.extract(parameter.id()).mapped());
-    runtime_.device.add(gradients_.at(range.begin), held.floats(), parameter.numel());
-  }
-  if (micro_step.last()) buckets_.add({&parameter, Buffer(), range.size(), micro_step});
+  if (auto sum = sums_.ready(parameter, micro_step)) buckets_.add(std::move(*sum));
 }
 
 Pending Ddp::reduce(const Bucket& bucket, std::string owner) {
   std::vector<Run> runs;
   for (const ReadyGradient& gradient : bucket) {
     const Range range = layout_.padded_parameter(gradient.parameter->id());
-    runs.push_back({gradients_.at(range.begin), layout_.even_bounds(range)});
+    runs.push_back({gradient.data, layout_.even_bounds(range)});
   }
-  return all_reduce(runtime_.comm, runs, mean_factor(runtime_), std::move(owner));
+  return reduce_to_all(runtime_, runs, std::move(owner));
+}
+
+// Every rank keeps all of the reduced gradients.
+void Ddp::keep(const Bucket& bucket) {
+  for (const ReadyGradient& gradient : bucket) {
+    const Range range = layout_.padded_parameter(gradient.parameter->id());
+    accumulate(runtime_, gradient.micro_step, gradient.data, gradients_.at(range.begin),
+               range.size());
+  }
 }
 
 void Ddp::finish_gradients() { buckets_.flush(); }
 
 std::vector<OwnedSlice> Ddp::owned() {
-  return joined(flat_slices(*model_parameters_, layout_, {0, layout_.padded()}, gradients_,
-                            parameters_, moments_),
+  return joined(flat_slices(*model_parameters_, layout_, {0, layout_.padded()}, parameters_,
+                            gradients_, optimizer_),
                 frozen_.slices());
 }
 

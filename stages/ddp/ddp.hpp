@@ -1,10 +1,9 @@
 #pragma once
 
-#include <map>
 #include <vector>
 
 #include "stages/engine/gradient_buckets.hpp"
-#include "stages/engine/states.hpp"
+#include "stages/engine/micro_step_gradients.hpp"
 
 namespace zerolab {
 
@@ -17,7 +16,7 @@ class Ddp : public Stage {
   void set_up(Model& model) override;
   void fetch(const Visit& visit) override;
   void release(const Visit& visit) override;
-  float* gradient_buffer(Parameter& parameter, MicroStep micro_step) override;
+  Values gradient_buffer(Parameter& parameter, MicroStep micro_step) override;
   void gradient_ready(Parameter& parameter, MicroStep micro_step) override;
   void finish_gradients() override;
   std::vector<OwnedSlice> owned() override;
@@ -27,14 +26,15 @@ class Ddp : public Stage {
 
  private:
   Pending reduce(const Bucket& bucket, std::string owner);
+  void keep(const Bucket& bucket);
 
   Runtime& runtime_;
   ParameterSet* model_parameters_ = nullptr;
   FlatLayout layout_;
   FlatBuffer parameters_, gradients_;
-  std::vector<FlatBuffer> moments_;
+  FlatOptimizer optimizer_;
   FrozenParameters frozen_;
-  std::map<Index, Buffer> held_;  // gradients of later micro-steps, until they are added
+  LocalSums sums_;
   GradientBuckets buckets_;
 };
 

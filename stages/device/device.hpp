@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "stages/base/types.hpp"
+#include "stages/base/values.hpp"
 
 namespace zerolab {
 
@@ -59,9 +59,24 @@ struct SquareSum {
   double root() const;
 };
 
+/// What was lost when results were rounded to 16 bits. Where the processor rounds them itself (its
+/// own products of bf16) nobody counts.
+struct RoundingLoss {
+  Index rounded = 0;  // values other than zero that were stored with 16 bits
+  Index flushed = 0;  // of them, those that became zero
+
+  double share() const {
+    return rounded == 0 ? 0 : static_cast<double>(flushed) / static_cast<double>(rounded);
+  }
+  RoundingLoss& operator+=(const RoundingLoss& other);
+  RoundingLoss operator-(const RoundingLoss& earlier) const;
+};
+
 /// Where tensors live and arithmetic happens. Pointers are device pointers; every call completes in
 /// the order it was issued. All matrices are row-major and contiguous unless said otherwise.
-/// Except for `ordered_sum`, only the rank's compute thread calls a device.
+/// `Values` may be fp32, bf16 or fp16: inside of a call everything is computed in fp32 (a product
+/// of bf16 as the processor does it, where it does), and every element of the result is rounded
+/// once. Except for `ordered_sum`, only the rank's compute thread calls a device.
 class Device {
  public:
   virtual ~Device() = default;
@@ -72,82 +87,95 @@ class Device {
   // --- products and layers -------------------------------------------------------------------
 
   /// c is overwritten, never accumulated into (design, section 3). `bias` may be null.
-  virtual void matmul(const Product& shape, const float* a, const float* b, const float* bias,
-                      float* c) = 0;
+  virtual void matmul(const Product& shape, ConstValues a, ConstValues b, ConstValues bias,
+                      Values c) = 0;
 
   /// out[n] = sum over rows of in[rows, n], in row order.
-  virtual void sum_rows(Index rows, Index n, const float* in, float* out) = 0;
+  virtual void sum_rows(Index rows, Index n, ConstValues in, Values out) = 0;
 
   /// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta for each of `rows` rows of `width`.
-  virtual void layer_norm(Index rows, Index width, float epsilon, const float* x,
-                          const float* gamma, const float* beta, float* y, float* mean,
-                          float* variance) = 0;
-  virtual void layer_norm_backward(Index rows, Index width, float epsilon, const float* x,
-                                   const float* gamma, const float* mean, const float* variance,
-                                   const float* dy, float* dx, float* dgamma, float* dbeta) = 0;
+  virtual void layer_norm(Index rows, Index width, float epsilon, ConstValues x, ConstValues gamma,
+                          ConstValues beta, Values y, float* mean, float* variance) = 0;
+  virtual void layer_norm_backward(Index rows, Index width, float epsilon, ConstValues x,
+                                   ConstValues gamma, const float* mean, const float* variance,
+                                   ConstValues dy, Values dx, Values dgamma, Values dbeta) = 0;
 
   /// scores[batch, length, length], in place: row i becomes softmax(factor * scores[i, 0..i]), and
   /// 0 behind the diagonal.
-  virtual void causal_softmax(Index batch, Index length, float factor, float* scores) = 0;
+  virtual void causal_softmax(Index batch, Index length, float factor, Values scores) = 0;
   /// dscores (in place over dprobabilities) for the same factor.
   virtual void causal_softmax_backward(Index batch, Index length, float factor,
-                                       const float* probabilities, float* dscores) = 0;
+                                       ConstValues probabilities, Values dscores) = 0;
 
   /// The tanh approximation of GELU (Hendrycks, Gimpel, 2016).
-  virtual void gelu(Index n, const float* x, float* y) = 0;
-  virtual void gelu_backward(Index n, const float* x, const float* dy, float* dx) = 0;
+  virtual void gelu(Index n, ConstValues x, Values y) = 0;
+  virtual void gelu_backward(Index n, ConstValues x, ConstValues dy, Values dx) = 0;
 
   /// out[rows, length]: 0, 1, ..., length - 1 in every row.
   virtual void positions(Index rows, Index length, std::int32_t* out) = 0;
   /// out[i] = table[tokens[i]], rows of `width`.
-  virtual void embedding(Index count, Index width, const std::int32_t* tokens, const float* table,
-                         float* out) = 0;
+  virtual void embedding(Index count, Index width, const std::int32_t* tokens, ConstValues table,
+                         Values out) = 0;
   /// dtable[vocabulary, width] = 0, then dtable[tokens[i]] += dout[i] in the order of i.
   virtual void embedding_backward(Index count, Index width, Index vocabulary,
-                                  const std::int32_t* tokens, const float* dout, float* dtable) = 0;
+                                  const std::int32_t* tokens, ConstValues dout, Values dtable) = 0;
 
-  /// logits[rows, classes] become log-probabilities in place; returns the sum over rows of
-  /// -log p(target), added as doubles in row order.
+  /// Returns the sum over rows of -log p(target), added as doubles in row order. logits[rows,
+  /// classes] become what the backward call needs.
   virtual double cross_entropy(Index rows, Index classes, const std::int32_t* targets,
-                               float* logits) = 0;
-  /// log-probabilities become dlogits in place: factor * (p - [class == target]).
+                               Values logits) = 0;
+  /// In place what cross_entropy left becomes dlogits: factor * (p - [class == target]).
   virtual void cross_entropy_backward(Index rows, Index classes, float factor,
-                                      const std::int32_t* targets, float* logits) = 0;
+                                      const std::int32_t* targets, Values logits) = 0;
 
-  // --- moving and filling
-  // ----------------------------------------------------------------------------
+  // --- moving and filling ------------------------------------------------------------------------
 
   /// Copies bytes from host memory.
   virtual void upload(void* out, const void* host, Index bytes) = 0;
   /// And back; returns when they are there.
   virtual void download(void* host, const void* in, Index bytes) = 0;
-  virtual void fill(float* out, Index n, float value) = 0;
-  virtual void copy(float* out, const float* in, Index n) = 0;
+  virtual void fill(Values out, Index n, float value) = 0;
+  /// Where the types differ each element is converted.
+  virtual void copy(Values out, ConstValues in, Index n) = 0;
 
   // --- element-wise ----------------------------------------------------------------------------
 
   /// out += in.
-  virtual void add(float* out, const float* in, Index n) = 0;
+  virtual void add(Values out, ConstValues in, Index n) = 0;
+
+  /// values *= factor.
+  virtual void scale(Values values, Index n, float factor) = 0;
 
   /// out = (((parts[0] + parts[1]) + parts[2]) + ...) * factor. `out` may be one of the parts.
   /// Also called by the communication worker.
-  virtual void ordered_sum(std::span<const float* const> parts, Index n, float factor,
-                           float* out) = 0;
+  virtual void ordered_sum(std::span<const ConstValues> parts, Index n, float factor,
+                           Values out) = 0;
 
   /// Elements [first, first + n) of a random tensor with this deviation (base/philox.hpp).
-  virtual void random_normal(float* out, Index first, Index n, std::uint64_t seed,
+  virtual void random_normal(Values out, Index first, Index n, std::uint64_t seed,
                              std::uint64_t tensor, float deviation) = 0;
 
-  virtual void adam(const AdamUpdate& update, Index n, const float* gradient, float* master,
+  virtual void adam(const AdamUpdate& update, Index n, ConstValues gradient, float* master,
                     float* moment1, float* moment2) = 0;
   /// `momentum` is null when update.momentum is 0.
-  virtual void sgd(const SgdUpdate& update, Index n, const float* gradient, float* master,
+  virtual void sgd(const SgdUpdate& update, Index n, ConstValues gradient, float* master,
                    float* momentum) = 0;
 
-  virtual SquareSum square_sum(const float* in, Index n) = 0;
+  /// After somebody has written the weights themselves: a master becomes the weight, unless it is
+  /// what the weight was rounded from.
+  virtual void follow(ConstValues weights, Index n, float* master) = 0;
 
-  /// The sum modulo 2^64 of hash_element(parameter, first + i, bits of in[i]) (base/hash.hpp).
-  virtual std::uint64_t hash(std::uint64_t parameter, Index first, const float* in, Index n) = 0;
+  virtual SquareSum square_sum(ConstValues in, Index n) = 0;
+
+  /// Whether none of them is infinite or NaN.
+  virtual bool finite(ConstValues in, Index n) = 0;
+
+  /// The sum modulo 2^64 of hash_element(parameter, first + i, bits of in[i] as fp32)
+  /// (base/hash.hpp).
+  virtual std::uint64_t hash(std::uint64_t parameter, Index first, ConstValues in, Index n) = 0;
+
+  /// Of all calls so far.
+  virtual RoundingLoss rounding_loss() const = 0;
 };
 
 }  // namespace zerolab

@@ -1,6 +1,7 @@
 #include "stages/engine/engine.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <cstring>
@@ -9,16 +10,20 @@
 
 #include "stages/engine/prepare_model.hpp"
 #include "stages/engine/replicas.hpp"
+#include "stages/engine/states.hpp"
 #include "stages/model/parameter_state.hpp"
 #include "stages/optim/optimizer.hpp"
 
 namespace zerolab {
 
-/// What a step needs to know of all ranks.
-struct Engine::Shared {
+/// What a step has to know of all ranks.
+struct Engine::Outcome {
   double loss = 0;
-  double grad_norm = 0;
-  std::vector<int> not_finite = {};  // ranks that have such a loss
+  double grad_norm = 0;  // of the scaled loss
+  RoundingLoss rounding = {};
+  std::set<int> not_finite_losses = {};  // ranks
+  int rank = -1;                         // the lowest with a gradient that is not finite,
+  Index parameter = kNone;               // and its first such gradient
 };
 
 Engine::Engine(Runtime& runtime, Model& model, std::unique_ptr<Stage> stage, Index sequence_length)
@@ -31,8 +36,10 @@ Engine::Engine(Runtime& runtime, Model& model, std::unique_ptr<Stage> stage, Ind
                .ledger = runtime.ledger,
                .recorder = runtime.recorder,
                .hooks = *this,
+               .dtype = runtime.settings.dtype,
                .micro_batch = &micro_batch_,
                .auto_register = runtime.settings.zero.auto_register_external_parameters} {
+  if (runtime.settings.dtype == Dtype::fp16) scaler_ = LossScaler(runtime.settings.loss_scale);
   runtime_.recorder.set_phase(Phase::set_up);
   prepare_model(model_, runtime.settings);
   model_.root().attach(context_);
@@ -50,6 +57,8 @@ StepResult Engine::step(const BatchSource& batches) {
   if (settings.zero.enable_sanity_checks) check_replicas(runtime_, model_.parameters(), step);
   const FetchCounts fetched_before = stage_->fetch_counts();
 
+  not_finite_ = kNone;
+  rounding_ = {};
   std::vector<double> losses;
   for (Index g = 0; g < settings.gradient_accumulation_steps; ++g) {
     micro_step_ = {g, settings.gradient_accumulation_steps};
@@ -64,39 +73,79 @@ StepResult Engine::step(const BatchSource& batches) {
   }
 
   recorder.set_phase(Phase::step);
-  const Shared shared = share_losses_and_norm(losses);
-  OptimizerSettings optimizer = settings.optimizer;
-  optimizer.learning_rate =
-      scheduled_learning_rate(settings.schedule, optimizer.learning_rate, steps_done_);
-  StepResult result{
-      .loss = shared.loss, .grad_norm = shared.grad_norm, .learning_rate = optimizer.learning_rate};
-  const float factor = clip_factor(result.grad_norm, settings.gradient_clipping);
-  for (const OwnedSlice& slice : stage_->owned()) {
-    if (!slice.parameter->requires_grad()) continue;
-    update(runtime_.device, optimizer, step, factor, slice);
+  const Outcome outcome = share_outcome(losses);
+  const double scale = scaler_.scale();
+  StepResult result{.loss = outcome.loss,
+                    .grad_norm = outcome.grad_norm / scale,
+                    .learning_rate = scheduled_learning_rate(
+                        settings.schedule, settings.optimizer.learning_rate, updates_done_),
+                    .scale = scale,
+                    .rounding = outcome.rounding};
+  const bool finite = std::isfinite(result.loss) && std::isfinite(result.grad_norm);
+  const bool checked = settings.dtype != Dtype::bf16 || settings.check_grad_overflow;
+  result.skipped = checked && !finite;
+  if (!result.skipped) {
+    update_weights(result.learning_rate, result.grad_norm, scale);
+    recorder.set_phase(Phase::publish);
+    stage_->publish();
+    recorder.set_phase(Phase::step);
   }
-  recorder.set_phase(Phase::publish);
-  stage_->publish();
+  const bool can_go_on = scaler_.update(result.skipped);
+  if (result.skipped) {
+    result.why_skipped = why_not_finite(outcome);
+    if (scaler_.dynamic() && can_go_on) {
+      result.why_skipped += fmt::format("; loss scale {} -> {}", scale, scaler_.scale());
+    }
+  }
 
-  recorder.set_phase(Phase::step);
   result.hash = parameter_hash();
   runtime_.ledger.mark_step_boundary();
   result.fetches = stage_->fetch_counts() - fetched_before;
   steps_done_ = step;
   result.seconds = std::chrono::duration<double>(Recorder::Clock::now() - start).count();
   recorder.record(StepEvent{result.loss, result.grad_norm, result.scale, result.skipped,
-                            result.hash, result.learning_rate});
-  if (!std::isfinite(result.loss) || !std::isfinite(result.grad_norm)) {
-    throw Error(
-        Code::not_finite,
-        fmt::format("step {}: the loss is {} and the gradient norm {}{}", step,
-                    std::abs(result.loss), result.grad_norm,
-                    shared.not_finite.empty() ? ""
-                                              : fmt::format("; not finite on rank {}",
-                                                            fmt::join(shared.not_finite, ", "))),
-        "lower the learning rate, or clip the gradient (gradient_clipping)");
+                            result.hash, result.learning_rate, result.rounding.share(),
+                            result.why_skipped});
+  if (!can_go_on) {
+    throw Error(Code::loss_scale_at_minimum,
+                fmt::format("step {}: {}, and the loss scale is {} already, the least there may be",
+                            step, why_not_finite(outcome), scale),
+                "find out where it comes from: lower the learning rate, clip the gradient "
+                "(gradient_clipping), or train in bf16");
+  }
+  if (!finite && !result.skipped) {
+    throw Error(Code::not_finite, fmt::format("step {}: {}", step, why_not_finite(outcome)),
+                "lower the learning rate, clip the gradient (gradient_clipping), or let such steps "
+                "be skipped (bf16.check_grad_overflow)");
   }
   return result;
+}
+
+void Engine::update_weights(float learning_rate, double grad_norm, double scale) {
+  const Settings& settings = runtime_.settings;
+  OptimizerSettings optimizer = settings.optimizer;
+  optimizer.learning_rate = learning_rate;
+  const auto factor =
+      static_cast<float>(clip_factor(grad_norm, settings.gradient_clipping) / scale);
+  ++updates_done_;
+  for (const OwnedSlice& slice : stage_->owned()) {
+    if (!slice.parameter->requires_grad()) continue;
+    update(runtime_.device, optimizer, updates_done_, factor, slice);
+  }
+}
+
+std::string Engine::why_not_finite(const Outcome& outcome) const {
+  if (!outcome.not_finite_losses.empty()) {
+    return fmt::format("the loss is {} (rank {})", std::abs(outcome.loss),
+                       fmt::join(outcome.not_finite_losses, ", "));
+  }
+  if (outcome.parameter == kNone) {
+    return fmt::format("the loss is {:.6g} and the gradient norm {}", outcome.loss,
+                       outcome.grad_norm);
+  }
+  const Parameter& parameter = model_.parameters()[static_cast<std::size_t>(outcome.parameter)];
+  return fmt::format("the gradient of '{}' on rank {} is not finite", parameter.name(),
+                     outcome.rank);
 }
 
 // What a scope holds whole would be stale after the update.
@@ -144,9 +193,7 @@ std::vector<float> Engine::logits_behind(const std::vector<std::int32_t>& tokens
     const Tensor logits =
         run_model(tokens, {1, static_cast<Index>(tokens.size())}, Phase::generate);
     const Index row = model_.targets() == Targets::last_position ? 0 : at;
-    result.resize(static_cast<std::size_t>(logits.width()));
-    runtime_.device.download(result.data(), logits.floats() + row * logits.width(),
-                             logits.width() * size_of(Dtype::fp32));
+    result = floats_on_host(runtime_, logits.values() + row * logits.width(), logits.width());
   });
   return result;
 }
@@ -206,7 +253,7 @@ Tensor Engine::uploaded(Shape shape, const std::vector<std::int32_t>& host, cons
 
 double Engine::loss_of(const Tensor& logits) {
   const double sum = runtime_.device.cross_entropy(logits.rows(), logits.width(), targets_.ints(),
-                                                   logits.floats());
+                                                   logits.values());
   return sum / static_cast<double>(logits.rows());
 }
 
@@ -214,9 +261,11 @@ void Engine::backward(Tensor logits) {
   runtime_.recorder.set_phase(Phase::backward);
   set_pass(VisitKind::backward);
   gradients_left_ = model_.parameters().size();
+  const RoundingLoss before = runtime_.device.rounding_loss();
   runtime_.device.cross_entropy_backward(
-      logits.rows(), logits.width(), static_cast<float>(1.0 / static_cast<double>(logits.rows())),
-      targets_.ints(), logits.floats());
+      logits.rows(), logits.width(),
+      static_cast<float>(scaler_.scale() / static_cast<double>(logits.rows())), targets_.ints(),
+      logits.values());
   targets_ = {};
   hand_over_gradients();
   model_.root().backward(logits);
@@ -226,6 +275,7 @@ void Engine::backward(Tensor logits) {
     hand_over_gradients();
   }
   stage_->finish_gradients();
+  rounding_ += runtime_.device.rounding_loss() - before;
 }
 
 // Every rank must reduce the same gradients in the same order, though what a rank uses, and in
@@ -246,6 +296,9 @@ void Engine::hand_over(Parameter& parameter) {
   if (!parameter.requires_grad()) return;
   if (parameter.gradient == nullptr) {
     runtime_.device.fill(gradient_buffer(parameter), parameter.numel(), 0);
+  } else if (not_finite_ == kNone &&
+             !runtime_.device.finite(parameter.gradient, parameter.numel())) {
+    not_finite_ = parameter.id();
   }
   stage_->gradient_ready(parameter, micro_step_);
   parameter.gradient = nullptr;
@@ -258,45 +311,54 @@ std::vector<OwnedSlice> Engine::counted() const {
   return share_of(slices, runtime_.rank(), runtime_.ranks());
 }
 
-// One small collective for both: the losses of this rank's micro-steps and its exact sum of
-// squares.
-Engine::Shared Engine::share_losses_and_norm(const std::vector<double>& losses) {
-  SquareSum squares;
+// One small collective for everything: the losses of this rank's micro-steps, its exact sum of
+// squares, and what its gradients were like.
+Engine::Outcome Engine::share_outcome(const std::vector<double>& losses) {
+  struct Mine {
+    SquareSum squares;
+    RoundingLoss rounding;
+    Index not_finite = kNone;
+  };
+  Mine mine{{}, rounding_, not_finite_};
   for (const OwnedSlice& slice : counted()) {
     if (!slice.parameter->requires_grad()) continue;
-    squares += runtime_.device.square_sum(slice.gradient, slice.range.size());
+    mine.squares += runtime_.device.square_sum(slice.gradient, slice.range.size());
   }
-  std::vector<std::byte> mine(sizeof(squares) + losses.size() * sizeof(double));
-  std::memcpy(mine.data(), &squares, sizeof(squares));
-  std::memcpy(mine.data() + sizeof(squares), losses.data(), losses.size() * sizeof(double));
-  const auto all = share(runtime_.comm, mine, "loss and gradient norm");
+  std::vector<std::byte> bytes(sizeof(mine) + losses.size() * sizeof(double));
+  std::memcpy(bytes.data(), &mine, sizeof(mine));
+  std::memcpy(bytes.data() + sizeof(mine), losses.data(), losses.size() * sizeof(double));
+  const auto all = share(runtime_.comm, bytes, "loss and gradient norm");
 
-  SquareSum total;
-  for (const std::vector<std::byte>& of_rank : all) {
-    std::memcpy(&squares, of_rank.data(), sizeof(squares));
-    total += squares;
+  Outcome outcome;
+  SquareSum squares;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    std::memcpy(&mine, all[rank].data(), sizeof(mine));
+    squares += mine.squares;
+    outcome.rounding += mine.rounding;
+    if (mine.not_finite == kNone || outcome.rank >= 0) continue;
+    outcome.rank = static_cast<int>(rank);
+    outcome.parameter = mine.not_finite;
   }
+  outcome.grad_norm = squares.root();
   // a double sum in order (micro-step, rank)
   double sum = 0;
-  std::set<int> not_finite;
   for (std::size_t g = 0; g < losses.size(); ++g) {
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
       double loss = 0;
-      std::memcpy(&loss, all[rank].data() + sizeof(squares) + g * sizeof(loss), sizeof(loss));
+      std::memcpy(&loss, all[rank].data() + sizeof(mine) + g * sizeof(loss), sizeof(loss));
       sum += loss;
-      if (!std::isfinite(loss)) not_finite.insert(static_cast<int>(rank));
+      if (!std::isfinite(loss)) outcome.not_finite_losses.insert(static_cast<int>(rank));
     }
   }
-  return {sum / static_cast<double>(all.size() * losses.size()),
-          total.root(),
-          {not_finite.begin(), not_finite.end()}};
+  outcome.loss = sum / static_cast<double>(all.size() * losses.size());
+  return outcome;
 }
 
 std::uint64_t Engine::parameter_hash() {
   std::uint64_t mine = 0;
   for (const OwnedSlice& slice : counted()) {
     mine += runtime_.device.hash(static_cast<std::uint64_t>(slice.parameter->id()),
-                                 slice.range.begin, slice.master, slice.range.size());
+                                 slice.range.begin, slice.exact(), slice.range.size());
   }
   const auto all = share(runtime_.comm, std::as_bytes(std::span(&mine, 1)), "parameter hash");
   std::uint64_t sum = 0;
@@ -348,8 +410,8 @@ void Engine::reads_also(const Visit& visit, Parameter& parameter) {
   }
 }
 
-float* Engine::gradient_buffer(Parameter& parameter) {
-  float* buffer = stage_->gradient_buffer(parameter, micro_step_);
+Values Engine::gradient_buffer(Parameter& parameter) {
+  const Values buffer = stage_->gradient_buffer(parameter, micro_step_);
   if (parameter.gradient_status() != GradientStatus::partial) {
     ParameterState::move_gradient(parameter, GradientStatus::partial, runtime_.recorder);
   }

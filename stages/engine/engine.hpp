@@ -25,8 +25,10 @@ struct StepResult {
   double loss = 0;
   double grad_norm = 0;
   float learning_rate = 0;
-  double scale = 1;
+  double scale = 1;  // what the loss was multiplied with
   bool skipped = false;
+  std::string why_skipped = {};  // for people
+  RoundingLoss rounding = {};    // of gradients, over all ranks
   std::uint64_t hash = 0;
   FetchCounts fetches = {};
   double seconds = 0;
@@ -42,10 +44,16 @@ class Engine : private ModuleHooks {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// One optimizer step, steps count from 1. Throws Error (Code::not_finite) after recording a step
-  /// whose loss or gradient norm is not finite.
+  /// One optimizer step, steps count from 1. It is skipped on every rank, and changes no weight,
+  /// when a loss or the gradient norm is not finite. Throws Error after recording such a step:
+  /// Code::loss_scale_at_minimum when the scale cannot be lowered for the next one,
+  /// Code::not_finite when it was not skipped (bf16.check_grad_overflow is false).
   StepResult step(const BatchSource& batches);
   Index steps_done() const { return steps_done_; }
+  /// Of them, those that changed the weights.
+  Index updates_done() const { return updates_done_; }
+  /// Whether skipping a step makes the next one different: the loss scale falls.
+  bool adapts() const { return scaler_.dynamic(); }
 
   /// The mean loss over `sequences` positions of step 0 of the source, without learning. In batches
   /// of `shape`; like a training's unless given.
@@ -61,11 +69,13 @@ class Engine : private ModuleHooks {
   Stage& stage() { return *stage_; }
 
  private:
+  static constexpr Index kNone = -1;
+
   void before(const Visit& visit) override;
   void after(const Visit& visit) override;
   void reads_also(const Visit& visit, Parameter& parameter) override;
   void end_uses(const Visit& visit);
-  float* gradient_buffer(Parameter& parameter) override;
+  Values gradient_buffer(Parameter& parameter) override;
   void gradient_ready(Parameter& parameter) override;
 
   void refuse_open_scopes(Index step);
@@ -79,8 +89,10 @@ class Engine : private ModuleHooks {
   void backward(Tensor logits);
   void hand_over_gradients();
   void hand_over(Parameter& parameter);
-  struct Shared;
-  Shared share_losses_and_norm(const std::vector<double>& losses);
+  struct Outcome;
+  Outcome share_outcome(const std::vector<double>& losses);
+  std::string why_not_finite(const Outcome& outcome) const;
+  void update_weights(float learning_rate, double grad_norm, double scale);
   std::uint64_t parameter_hash();
   std::vector<OwnedSlice> counted() const;
 
@@ -93,7 +105,11 @@ class Engine : private ModuleHooks {
   MicroStep micro_step_;
   std::size_t gradients_left_ = 0;  // to hand over in this backward
   Tensor targets_;
+  LossScaler scaler_;
   Index steps_done_ = 0;
+  Index updates_done_ = 0;
+  Index not_finite_ = kNone;  // the first parameter in this step whose gradient here is not finite
+  RoundingLoss rounding_;     // of this step's gradients here
   std::vector<Recorder::Clock::time_point> span_starts_;
 };
 

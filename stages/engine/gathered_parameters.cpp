@@ -8,6 +8,7 @@
 
 #include "stages/base/error.hpp"
 #include "stages/engine/replicas.hpp"
+#include "stages/engine/states.hpp"
 #include "stages/model/parameter_state.hpp"
 
 namespace zerolab {
@@ -76,11 +77,16 @@ void GatheredParameters::end() {
 void GatheredParameters::share_what_was_written() {
   for (Parameter* parameter : parameters_) {
     if (parameter->numel() == 0) continue;
-    const std::span<float> values(parameter->data, static_cast<std::size_t>(parameter->numel()));
-    Pending pending = broadcast(runtime_.comm, std::as_writable_bytes(values), *modifier_rank_,
-                                parameter->name());
+    const Index bytes = parameter->numel() * size_of(parameter->data.dtype());
+    const std::span<std::byte> values(static_cast<std::byte*>(parameter->data.data()),
+                                      static_cast<std::size_t>(bytes));
+    Pending pending = broadcast(runtime_.comm, values, *modifier_rank_, parameter->name());
     runtime_.comm.wait(pending);
     stage_.take_over(*parameter);
+  }
+  for (const OwnedSlice& slice : stage_.owned()) {
+    if (slice.master == nullptr || slice.master == slice.weights.data()) continue;
+    runtime_.device.follow(slice.weights, slice.range.size(), slice.master);
   }
 }
 
@@ -98,16 +104,39 @@ void GatheredParameters::check_that_nobody_wrote() const {
               "modifier_rank)");
 }
 
-std::span<float> values_in_scope(const Runtime& runtime, Parameter& parameter) {
-  if (!parameter.in_scope()) {
-    throw Error(Code::parameter_not_available,
-                fmt::format("parameter '{}' on rank {} is read or written from outside of the "
-                            "model, and no gather scope holds it",
-                            parameter.name(), runtime.rank()),
-                "make a GatheredParameters scope around it on every rank, and name the rank that "
-                "writes");
+namespace {
+
+void expect_scope(const Runtime& runtime, const Parameter& parameter) {
+  if (parameter.in_scope()) return;
+  throw Error(Code::parameter_not_available,
+              fmt::format("parameter '{}' on rank {} is read or written from outside of the "
+                          "model, and no gather scope holds it",
+                          parameter.name(), runtime.rank()),
+              "make a GatheredParameters scope around it on every rank, and name the rank that "
+              "writes");
+}
+
+}  // namespace
+
+std::vector<float> read_in_scope(Runtime& runtime, const Parameter& parameter) {
+  expect_scope(runtime, parameter);
+  return floats_on_host(runtime, parameter.data, parameter.numel());
+}
+
+void write_in_scope(Runtime& runtime, Parameter& parameter, const std::vector<float>& values) {
+  expect_scope(runtime, parameter);
+  if (static_cast<Index>(values.size()) != parameter.numel()) {
+    throw Error(
+        Code::usage,
+        fmt::format("{} values are written to parameter '{}' {}, which has {}", values.size(),
+                    parameter.name(), to_string(parameter.shape()), parameter.numel()),
+        "give a value for every element, in row-major order");
   }
-  return {parameter.data, static_cast<std::size_t>(parameter.numel())};
+  const Index bytes = parameter.numel() * size_of(Dtype::fp32);
+  const Buffer buffer =
+      runtime.ledger.allocate(bytes, Category::workspace, parameter.name() + " (as fp32)");
+  runtime.device.upload(buffer.data(), values.data(), bytes);
+  runtime.device.copy(parameter.data, buffer.floats(), parameter.numel());
 }
 
 }  // namespace zerolab

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "stages/engine/stage.hpp"
@@ -46,9 +45,11 @@ class GatheredParameters {
   int exceptions_;                     // passing by when it began
 };
 
-/// The whole value of a parameter that a scope holds, to read or, on the scope's rank, to write.
-/// Throws Error (Code::parameter_not_available) when none does, in every stage: where the parameter
-/// is whole anyway, a write would be this rank's alone.
-std::span<float> values_in_scope(const Runtime& runtime, Parameter& parameter);
+/// The whole value of a parameter that a scope holds, and a new one, on the scope's rank; as floats
+/// in host memory, whatever type the weights have. Both throw Error: Code::parameter_not_available
+/// when no scope holds it, in every stage, since where the parameter is whole anyway a write would
+/// be this rank's alone; `write_in_scope` Code::usage when there are not numel() values.
+std::vector<float> read_in_scope(Runtime& runtime, const Parameter& parameter);
+void write_in_scope(Runtime& runtime, Parameter& parameter, const std::vector<float>& values);
 
 }  // namespace zerolab

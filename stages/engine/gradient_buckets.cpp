@@ -58,15 +58,31 @@ void GradientBuckets::finish(ReduceBucket& bucket) {
   }
   if (reduced_) reduced_(gradients);
   for (const ReadyGradient& gradient : gradients) {
-    if (gradient.data == nullptr) continue;  // it stays where it is
+    if (!gradient.goes) continue;
     ParameterState::move_gradient(*gradient.parameter, GradientStatus::freed, runtime_.recorder);
   }
   bucket.clear();
 }
 
+namespace {
+
+float prepare(Runtime& runtime, const std::vector<Run>& runs) {
+  const MeanFactors factors = mean_factors(runtime);
+  if (factors.before != 1) {
+    for (const Run& run : runs) runtime.device.scale(run.data, run.elements(), factors.before);
+  }
+  return factors.after;
+}
+
+}  // namespace
+
 Pending reduce_to_owners(Runtime& runtime, const std::vector<Run>& runs, std::string owner) {
   const auto reduce = runtime.settings.zero.reduce_scatter ? reduce_scatter : all_reduce;
-  return reduce(runtime.comm, runs, mean_factor(runtime), std::move(owner), nullptr);
+  return reduce(runtime.comm, runs, prepare(runtime, runs), std::move(owner), nullptr);
+}
+
+Pending reduce_to_all(Runtime& runtime, const std::vector<Run>& runs, std::string owner) {
+  return all_reduce(runtime.comm, runs, prepare(runtime, runs), std::move(owner), nullptr);
 }
 
 }  // namespace zerolab

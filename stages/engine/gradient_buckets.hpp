@@ -40,9 +40,10 @@ class GradientBuckets {
   std::size_t filling_ = 0;
 };
 
-/// Brings the sums of these runs, times the mean factor, to the ranks that own their parts: by
-/// reduce-scatter, or by an all-reduce when `reduce_scatter` is off: twice the bytes, the same
-/// bits.
+/// Brings the means of these runs to the ranks that own their parts: by reduce-scatter, or by an
+/// all-reduce when `reduce_scatter` is off: twice the bytes, the same bits.
 Pending reduce_to_owners(Runtime& runtime, const std::vector<Run>& runs, std::string owner);
+/// Brings them to every rank.
+Pending reduce_to_all(Runtime& runtime, const std::vector<Run>& runs, std::string owner);
 
 }  // namespace zerolab

@@ -32,21 +32,32 @@ void ReduceBucket::add(ReadyGradient gradient, Index capacity) {
     out_of_turn(fmt::format("the gradient of '{}' is put in", gradient.parameter->name()));
   }
   state_ = BucketState::filling;
-  gradient.data = gradient.whole ? gradient.whole.floats() : nullptr;
-  const bool copied = runtime_.settings.zero.contiguous_gradients && gradient.whole &&
-                      elements_ + gradient.elements <= capacity;
-  if (copied) {
-    if (!buffer_) {
-      buffer_ = runtime_.ledger.allocate(capacity * size_of(Dtype::fp32), Category::reduce_buffers,
-                                         fmt::format("reduce bucket {}", number_),
-                                         capacity == size_.value ? &size_ : nullptr);
-    }
-    gradient.data = buffer_.floats() + elements_;
-    runtime_.device.copy(gradient.data, gradient.whole.floats(), gradient.elements);
-    gradient.whole = Buffer();
-  }
+  const bool fits = elements_ + gradient.elements <= capacity;
+  const bool converted = gradient.data.dtype() != runtime_.settings.communication_dtype();
+  const bool collected = runtime_.settings.zero.contiguous_gradients && gradient.whole && fits;
+  if (converted || collected) move(gradient, fits ? capacity : 0);
   elements_ += gradient.elements;
   gradients_.push_back(std::move(gradient));
+}
+
+// Into the bucket's own buffer of `capacity` elements, or, if that is 0, into one of its own.
+void ReduceBucket::move(ReadyGradient& gradient, Index capacity) {
+  const Dtype dtype = runtime_.settings.communication_dtype();
+  Buffer apart;
+  Buffer& buffer = capacity > 0 ? buffer_ : apart;
+  if (!buffer) {
+    const Index elements = capacity > 0 ? capacity : gradient.elements;
+    buffer = runtime_.ledger.allocate(
+        elements * size_of(dtype), Category::reduce_buffers,
+        capacity > 0
+            ? fmt::format("reduce bucket {}", number_)
+            : fmt::format("{} (gradient as {})", gradient.parameter->name(), name_of(dtype)),
+        capacity == size_.value ? &size_ : nullptr);
+  }
+  const Values place = buffer.values(dtype) + (capacity > 0 ? elements_ : 0);
+  runtime_.device.copy(place, gradient.data, gradient.elements);
+  gradient.data = place;
+  gradient.whole = std::move(apart);
 }
 
 const Bucket& ReduceBucket::close() {

@@ -8,15 +8,16 @@
 
 namespace zerolab {
 
-/// A gradient that waits to be reduced. In the stages that let it go afterwards, `data` is where it
-/// lies: in `whole`, its own buffer, or in the bucket's. In stages 0 and 1 it lies in the flat
-/// gradient buffer, and `whole` is empty from the start.
+/// A gradient that waits to be reduced: `elements` of it, with padding, at `data`. A whole gradient
+/// that goes when its owned part is kept brings its buffer along; one that stays where it is, in
+/// the gradient storage of stages 0 and 1, has none.
 struct ReadyGradient {
   Parameter* parameter = nullptr;
-  Buffer whole;
-  Index elements = 0;  // with padding
+  Values data = {};
+  Index elements = 0;
   MicroStep micro_step = {};
-  float* data = nullptr;
+  Buffer whole = {};
+  bool goes = static_cast<bool>(whole);
 };
 using Bucket = std::vector<ReadyGradient>;
 
@@ -37,6 +38,7 @@ class ReduceBucket {
 
   /// free or filling -> filling. With contiguous_gradients a gradient that has a buffer of its own
   /// is copied into the bucket's, if that holds `capacity` elements and it fits; its own one goes.
+  /// One that is sent as another type than it has is copied in any case.
   void add(ReadyGradient gradient, Index capacity);
   /// filling -> ready.
   const Bucket& close();
@@ -53,6 +55,7 @@ class ReduceBucket {
   Index elements() const { return elements_; }
 
  private:
+  void move(ReadyGradient& gradient, Index capacity);
   void expect(BucketState state, std::string_view what) const;
   [[noreturn]] void out_of_turn(std::string_view what) const;
 

@@ -69,7 +69,7 @@ class Stage {
   virtual void release(const Visit& visit) = 0;
 
   /// Where the gradient of this micro-step is to be written: numel() elements.
-  virtual float* gradient_buffer(Parameter& parameter, MicroStep micro_step) = 0;
+  virtual Values gradient_buffer(Parameter& parameter, MicroStep micro_step) = 0;
   /// The gradient of this micro-step is complete there.
   virtual void gradient_ready(Parameter& parameter, MicroStep micro_step) = 0;
   /// The backward pass is over: whatever is on its way must arrive.
@@ -101,10 +101,18 @@ class Stage {
   virtual FetchCounts fetch_counts() const { return {}; }
 };
 
-/// The one factor of a gradient mean: float(1 / (N G)), multiplied in once (design, section 3).
-inline float mean_factor(const Runtime& runtime) {
-  return static_cast<float>(
-      1.0 / static_cast<double>(runtime.ranks() * runtime.settings.gradient_accumulation_steps));
+/// How a gradient becomes the mean over N ranks and G micro-steps: multiplied by `before` on its
+/// rank, and its sum by `after`. Their product is 1 / (N G). Unless the settings say otherwise
+/// `before` is 1, and `after` is the one factor there is (design, section 3).
+struct MeanFactors {
+  float before = 1, after = 1;
+};
+inline MeanFactors mean_factors(const Runtime& runtime) {
+  const Settings& settings = runtime.settings;
+  const auto ranks = static_cast<double>(runtime.ranks());
+  const double divisor = settings.prescale_gradients ? ranks : settings.gradient_predivide_factor;
+  const double all = ranks * static_cast<double>(settings.gradient_accumulation_steps);
+  return {static_cast<float>(1.0 / divisor), static_cast<float>(divisor / all)};
 }
 
 }  // namespace zerolab

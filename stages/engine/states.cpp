@@ -10,7 +10,7 @@
 namespace zerolab {
 namespace {
 
-void start_whole(Runtime& runtime, Parameter& parameter, float* data) {
+void start_whole(Runtime& runtime, Parameter& parameter, Values data) {
   parameter.data = data;
   initialise(runtime, parameter, {0, parameter.numel()}, data);
   ParameterState::move(parameter, Status::available, Cause::set_up, "", runtime.recorder);
@@ -18,35 +18,41 @@ void start_whole(Runtime& runtime, Parameter& parameter, float* data) {
 
 }  // namespace
 
-FlatBuffer::FlatBuffer(Runtime& runtime, Range range, Category category, std::string owner)
-    : buffer_(
-          runtime.ledger.allocate(range.size() * size_of(Dtype::fp32), category, std::move(owner))),
-      range_(range) {
-  runtime.device.fill(buffer_.floats(), range.size(), 0);
+FlatBuffer::FlatBuffer(Runtime& runtime, Range range, Dtype dtype, Category category,
+                       std::string owner)
+    : buffer_(runtime.ledger.allocate(range.size() * size_of(dtype), category, std::move(owner))),
+      range_(range),
+      dtype_(dtype) {
+  runtime.device.fill(buffer_.values(dtype), range.size(), 0);
 }
 
-std::vector<FlatBuffer> flat_moments(Runtime& runtime, Range range) {
-  std::vector<FlatBuffer> moments;
-  for (int i = 1; i <= moments_needed(runtime.settings.optimizer); ++i) {
-    moments.emplace_back(runtime, range, Category::optimizer, fmt::format("moment {}", i));
+FlatOptimizer::FlatOptimizer(Runtime& runtime, Range range) {
+  if (runtime.settings.dtype != Dtype::fp32) {
+    masters = FlatBuffer(runtime, range, Dtype::fp32, Category::optimizer, "master weights");
   }
-  return moments;
+  for (int i = 1; i <= moments_needed(runtime.settings.optimizer); ++i) {
+    moments.emplace_back(runtime, range, Dtype::fp32, Category::optimizer,
+                         fmt::format("moment {}", i));
+  }
 }
 
 std::vector<OwnedSlice> flat_slices(ParameterSet& parameters, const FlatLayout& layout, Range owned,
-                                    const FlatBuffer& gradients, const FlatBuffer& masters,
-                                    const std::vector<FlatBuffer>& moments) {
+                                    const FlatBuffer& weights, const FlatBuffer& gradients,
+                                    const FlatOptimizer& optimizer) {
+  const FlatBuffer& masters = optimizer.masters ? *optimizer.masters : weights;
   std::vector<OwnedSlice> slices;
   for (Parameter& parameter : parameters) {
     const Range whole = layout.parameter(parameter.id());
     const Range part = intersect(whole, owned);
     if (part.size() == 0) continue;
-    OwnedSlice slice{&parameter,
-                     {part.begin - whole.begin, part.end - whole.begin},
-                     gradients.at(part.begin),
-                     masters.at(part.begin),
-                     {}};
-    for (std::size_t i = 0; i < moments.size(); ++i) slice.moments[i] = moments[i].at(part.begin);
+    OwnedSlice slice{.parameter = &parameter,
+                     .range = {part.begin - whole.begin, part.end - whole.begin},
+                     .weights = weights.at(part.begin),
+                     .gradient = gradients.at(part.begin),
+                     .master = masters.at(part.begin)};
+    for (std::size_t i = 0; i < optimizer.moments.size(); ++i) {
+      slice.moments[i] = optimizer.moments[i].at(part.begin);
+    }
     slices.push_back(slice);
   }
   return slices;
@@ -56,11 +62,12 @@ void FrozenParameters::set_up(Runtime& runtime, ParameterSet& parameters) {
   parameters_ = &parameters;
   const FlatLayout layout(parameters.frozen_sizes(), 1);
   if (layout.total() == 0) return;
-  buffer_ = runtime.ledger.allocate(layout.total() * size_of(Dtype::fp32), Category::parameters,
+  const Dtype dtype = runtime.settings.dtype;
+  buffer_ = runtime.ledger.allocate(layout.total() * size_of(dtype), Category::parameters,
                                     "frozen parameters");
   for (Parameter& parameter : parameters) {
     if (parameter.requires_grad()) continue;
-    start_whole(runtime, parameter, buffer_.floats() + layout.parameter(parameter.id()).begin);
+    start_whole(runtime, parameter, buffer_.values(dtype) + layout.parameter(parameter.id()).begin);
   }
 }
 
@@ -68,7 +75,7 @@ std::vector<OwnedSlice> FrozenParameters::slices() const {
   std::vector<OwnedSlice> slices;
   for (Parameter& parameter : *parameters_) {
     if (parameter.requires_grad()) continue;
-    slices.push_back({&parameter, {0, parameter.numel()}, nullptr, parameter.data, {}});
+    slices.push_back({&parameter, {0, parameter.numel()}, parameter.data});
   }
   return slices;
 }
@@ -83,7 +90,7 @@ std::vector<OwnedSlice> joined(std::vector<OwnedSlice> slices,
   return slices;
 }
 
-void initialise(Runtime& runtime, const Parameter& parameter, Range range, float* out) {
+void initialise(Runtime& runtime, const Parameter& parameter, Range range, Values out) {
   switch (parameter.initial().kind) {
     case Initial::Kind::zeros:
       runtime.device.fill(out, range.size(), 0);
@@ -107,6 +114,13 @@ void initialise_whole(Runtime& runtime, ParameterSet& parameters, const FlatLayo
   }
 }
 
+void initialise_masters(Runtime& runtime, const std::vector<OwnedSlice>& slices) {
+  for (const OwnedSlice& slice : slices) {
+    if (slice.master == nullptr || slice.master == slice.weights.data()) continue;
+    initialise(runtime, *slice.parameter, slice.range, slice.master);
+  }
+}
+
 std::string names_of(const std::vector<Parameter*>& parameters) {
   if (parameters.empty()) return {};
   const std::string& first = parameters.front()->name();
@@ -115,16 +129,21 @@ std::string names_of(const std::vector<Parameter*>& parameters) {
                      parameters.size());
 }
 
-Buffer hold_gradient(Runtime& runtime, const Parameter& parameter, Index elements) {
-  Buffer buffer = runtime.ledger.allocate(elements * size_of(Dtype::fp32), Category::reduce_buffers,
-                                          parameter.name() + " (whole gradient)");
-  runtime.device.fill(buffer.floats() + parameter.numel(), elements - parameter.numel(), 0);
-  return buffer;
+std::vector<float> floats_on_host(Runtime& runtime, ConstValues values, Index n) {
+  std::vector<float> result(static_cast<std::size_t>(n));
+  Buffer widened;
+  if (values.dtype() != Dtype::fp32) {
+    widened = runtime.ledger.allocate(n * size_of(Dtype::fp32), Category::workspace,
+                                      "16-bit values as fp32");
+    runtime.device.copy(widened.floats(), values, n);
+    values = widened.floats();
+  }
+  runtime.device.download(result.data(), values.data(), n * size_of(Dtype::fp32));
+  return result;
 }
 
-void accumulate(Runtime& runtime, MicroStep micro_step, const float* reduced, float* kept,
-                Index n) {
-  if (n == 0) return;
+void accumulate(Runtime& runtime, MicroStep micro_step, ConstValues reduced, Values kept, Index n) {
+  if (n == 0 || reduced.data() == kept.data()) return;
   if (micro_step.first()) {
     runtime.device.copy(kept, reduced, n);
   } else {

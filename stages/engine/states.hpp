@@ -1,6 +1,6 @@
 #pragma once
 
-#include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,23 +13,31 @@ namespace zerolab {
 class FlatBuffer {
  public:
   FlatBuffer() = default;
-  FlatBuffer(Runtime& runtime, Range range, Category category, std::string owner);
+  FlatBuffer(Runtime& runtime, Range range, Dtype dtype, Category category, std::string owner);
 
   /// The element at this position of the whole flat buffer.
-  float* at(Index position) const { return buffer_.floats() + (position - range_.begin); }
+  Values at(Index position) const { return buffer_.values(dtype_) + (position - range_.begin); }
 
  private:
   Buffer buffer_;
   Range range_;
+  Dtype dtype_ = Dtype::fp32;
 };
 
-/// The optimizer's moments for a range of the flat buffer; as many as the optimizer needs.
-std::vector<FlatBuffer> flat_moments(Runtime& runtime, Range range);
+/// What the optimizer keeps for a range of the flat buffer, all of it fp32: as many moments as it
+/// needs, and the master weights where those of the model have 16 bits.
+struct FlatOptimizer {
+  std::optional<FlatBuffer> masters;
+  std::vector<FlatBuffer> moments;
+
+  FlatOptimizer() = default;
+  FlatOptimizer(Runtime& runtime, Range range);
+};
 
 /// The slices of every parameter inside `owned`.
 std::vector<OwnedSlice> flat_slices(ParameterSet& parameters, const FlatLayout& layout, Range owned,
-                                    const FlatBuffer& gradients, const FlatBuffer& masters,
-                                    const std::vector<FlatBuffer>& moments);
+                                    const FlatBuffer& weights, const FlatBuffer& gradients,
+                                    const FlatOptimizer& optimizer);
 
 /// The frozen parameters in stages 0 to 2: whole on every rank, and nothing beside them.
 class FrozenParameters {
@@ -49,22 +57,25 @@ class FrozenParameters {
 std::vector<OwnedSlice> joined(std::vector<OwnedSlice> slices, const std::vector<OwnedSlice>& more);
 
 /// Writes the initial value of elements `range` of a parameter to `out`.
-void initialise(Runtime& runtime, const Parameter& parameter, Range range, float* out);
+void initialise(Runtime& runtime, const Parameter& parameter, Range range, Values out);
 
 /// Initialises every trainable parameter whole inside the flat buffer, binds it there and makes it
 /// AVAILABLE.
 void initialise_whole(Runtime& runtime, ParameterSet& parameters, const FlatLayout& layout,
                       const FlatBuffer& buffer);
 
+/// Initialises the master weights of these slices, where there are any beside the weights: they are
+/// what the initial weights are rounded from.
+void initialise_masters(Runtime& runtime, const std::vector<OwnedSlice>& slices);
+
 /// "a", or "a .. c (3 parameters)": whose data a collective moves, for the log and for messages.
 std::string names_of(const std::vector<Parameter*>& parameters);
 
-/// A gradient held outside of any storage, for as long as one parameter needs it: `elements` of it,
-/// the padding behind numel() zero.
-Buffer hold_gradient(Runtime& runtime, const Parameter& parameter, Index elements);
+/// A copy of values as floats in host memory.
+std::vector<float> floats_on_host(Runtime& runtime, ConstValues values, Index n);
 
-/// The reduced part of a gradient is added to what earlier micro-steps left in `kept`; the first
-/// micro-step replaces it.
-void accumulate(Runtime& runtime, MicroStep micro_step, const float* reduced, float* kept, Index n);
+/// Adds the reduced part of a gradient to what earlier micro-steps left in `kept`; the first
+/// micro-step replaces it. Nothing happens where both are the same memory.
+void accumulate(Runtime& runtime, MicroStep micro_step, ConstValues reduced, Values kept, Index n);
 
 }  // namespace zerolab

@@ -24,6 +24,11 @@ double tokens_per_second(const RankReport& report, const Training& training, int
   return *middle > 0 ? static_cast<double>(tokens) / *middle : 0;
 }
 
+Index skipped_steps(const RankReport& report) {
+  return std::count_if(report.steps.begin(), report.steps.end(),
+                       [](const StepResult& step) { return step.skipped; });
+}
+
 Json number_json(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 std::string hash_text(std::uint64_t hash) { return fmt::format("{:016x}", hash); }
@@ -69,6 +74,7 @@ Json summary_json(const RankReport& report, const Training& training, int ranks)
                      {"lr", as_written(step.learning_rate)},
                      {"scale", number_json(step.scale)},
                      {"skipped", step.skipped},
+                     {"flushed", step.rounding.share()},
                      {"param_hash", hash_text(step.hash)},
                      {"prefetch", to_json(step.fetches)},
                      {"seconds", step.seconds}});
@@ -90,6 +96,8 @@ Json summary_json(const RankReport& report, const Training& training, int ranks)
             {"trainable_params", report.trainable},
             {"stage", training.settings.zero.stage},
             {"world_size", ranks},
+            {"dtype", name_of(training.settings.dtype)},
+            {"skipped_steps", skipped_steps(report)},
             {"steps", steps},
             {"validation", validation},
             {"generations", generations},

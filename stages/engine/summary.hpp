@@ -9,6 +9,8 @@ namespace zerolab {
 /// Tokens of all ranks a second, from the median step.
 double tokens_per_second(const RankReport& report, const Training& training, int ranks);
 
+Index skipped_steps(const RankReport& report);
+
 /// summary.json (docs/log-format.md), from rank 0's report.
 nlohmann::ordered_json summary_json(const RankReport& report, const Training& training, int ranks);
 

@@ -1,5 +1,7 @@
 #include "stages/engine/training.hpp"
 
+#include <fmt/format.h>
+
 #include <cstring>
 
 #include "stages/comm/agreement.hpp"
@@ -25,6 +27,25 @@ bool due(Index step, Index every, Index steps) {
   return step == steps || (every > 0 && step % every == 0);
 }
 
+// Without a loss scale that falls, nothing but the batch changes after a skipped step.
+constexpr Index kMostSkippedInARow = 3;
+
+void check_progress(const Engine& engine, const RankReport& report, Index steps) {
+  if (engine.adapts()) return;
+  Index in_a_row = 0;
+  for (auto step = report.steps.rbegin(); step != report.steps.rend() && step->skipped; ++step) {
+    ++in_a_row;
+  }
+  const bool nothing_learned = engine.steps_done() == steps && engine.updates_done() == 0;
+  if (in_a_row < kMostSkippedInARow && !nothing_learned) return;
+  throw Error(Code::not_finite,
+              fmt::format("step {}: {}; {} step{} in a row skipped, and nothing changes that would "
+                          "make the next one better",
+                          engine.steps_done(), report.steps.back().why_skipped, in_a_row,
+                          in_a_row == 1 ? " is" : "s are"),
+              "lower the learning rate, or clip the gradient (gradient_clipping)");
+}
+
 void run_steps(Engine& engine, const Training& training, const Ledger& ledger,
                const CommStream& comm, RankReport& report) {
   const auto counted = [&comm](CommTotals& into, const auto& work) {
@@ -37,6 +58,7 @@ void run_steps(Engine& engine, const Training& training, const Ledger& ledger,
     report.steps.push_back(counted(report.comm, [&] { return engine.step(training.batches); }));
     report.fetches += report.steps.back().fetches;
     if (training.on_step) training.on_step(step, report.steps.back(), ledger);
+    check_progress(engine, report, training.steps);
     if (training.validation && due(step, training.validate_every, training.steps)) {
       const double loss = counted(report.validation_comm, [&] {
         return engine.evaluate(training.validation, training.validation_sequences);

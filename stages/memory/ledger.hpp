@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "stages/base/error.hpp"
-#include "stages/base/types.hpp"
+#include "stages/base/values.hpp"
 #include "stages/trace/recorder.hpp"
 
 namespace zerolab {
@@ -65,6 +65,7 @@ class Buffer {
 
   std::byte* data() const { return data_; }
   float* floats() const { return reinterpret_cast<float*>(data_); }
+  Values values(Dtype dtype) const { return {data_, dtype}; }
   Index bytes() const { return bytes_; }
   explicit operator bool() const { return ledger_ != nullptr; }
   void reset();

@@ -57,20 +57,20 @@ CausalSelfAttention::CausalSelfAttention(ParameterSet& parameters, std::string n
 Tensor CausalSelfAttention::do_forward(const Tensor& input) {
   const Heads at{input.rows() / length_, heads_, length_, width_};
   const Tensor qkv = qkv_.forward(input);
-  const float* query = qkv.floats();
-  const float* key = query + width_;
-  const float* value = key + width_;
+  const ConstValues query = qkv.values();
+  const ConstValues key = query + width_;
+  const ConstValues value = key + width_;
 
   Tensor scores = activation({at.sequences, heads_, length_, length_}, "probabilities");
   device().matmul(
       at.product(length_, length_, at.depth(), at.in_qkv(), at.in_qkv(true), at.in_scores()), query,
-      key, nullptr, scores.floats());
-  device().causal_softmax(at.sequences * heads_, length_, at.factor(), scores.floats());
+      key, nullptr, scores.values());
+  device().causal_softmax(at.sequences * heads_, length_, at.factor(), scores.values());
 
   Tensor mixed = activation({input.rows(), width_}, "mixed values");
   device().matmul(
       at.product(length_, at.depth(), length_, at.in_scores(), at.in_qkv(), at.in_mixed()),
-      scores.floats(), value, nullptr, mixed.floats());
+      scores.values(), value, nullptr, mixed.values());
   if (keeps()) kept_.push_back({qkv, scores, length_});
   return projection_.forward(mixed);
 }
@@ -81,24 +81,24 @@ Tensor CausalSelfAttention::do_backward(const Tensor& output_gradient) {
   kept_.pop_back();
   const Index length = kept.length;
   const Heads at{output_gradient.rows() / length, heads_, length, width_};
-  const float* query = kept.qkv.floats();
-  const float* key = query + width_;
-  const float* value = key + width_;
-  const float* probabilities = kept.probabilities.floats();
+  const ConstValues query = kept.qkv.values();
+  const ConstValues key = query + width_;
+  const ConstValues value = key + width_;
+  const ConstValues probabilities = kept.probabilities.values();
 
   Tensor qkv_gradient = activation(kept.qkv.shape(), "qkv gradient");
-  float* query_gradient = qkv_gradient.floats();
-  float* key_gradient = query_gradient + width_;
-  float* value_gradient = key_gradient + width_;
+  const Values query_gradient = qkv_gradient.values();
+  const Values key_gradient = query_gradient + width_;
+  const Values value_gradient = key_gradient + width_;
   {
     Tensor scores_gradient = activation(kept.probabilities.shape(), "scores gradient");
-    float* ds = scores_gradient.floats();
+    const Values ds = scores_gradient.values();
     device().matmul(
         at.product(length, at.depth(), length, at.in_scores(true), at.in_mixed(), at.in_qkv()),
-        probabilities, mixed_gradient.floats(), nullptr, value_gradient);
+        probabilities, mixed_gradient.values(), nullptr, value_gradient);
     device().matmul(
         at.product(length, length, at.depth(), at.in_mixed(), at.in_qkv(true), at.in_scores()),
-        mixed_gradient.floats(), value, nullptr, ds);
+        mixed_gradient.values(), value, nullptr, ds);
     device().causal_softmax_backward(at.sequences * heads_, length, at.factor(), probabilities, ds);
     device().matmul(
         at.product(length, at.depth(), length, at.in_scores(), at.in_qkv(), at.in_qkv()), ds, key,

@@ -25,8 +25,8 @@ Linear::Linear(ParameterSet& parameters, std::string name, Index in, Index out, 
 Tensor Linear::do_forward(const Tensor& input) {
   const Index rows = input.rows();
   Tensor output = activation({rows, out_}, "output");
-  device().matmul(forward_product(rows, in_, out_, true), input.floats(), weight(weight_),
-                  weight(bias_), output.floats());
+  device().matmul(forward_product(rows, in_, out_, true), input.values(), weight(weight_),
+                  weight(bias_), output.values());
   if (keeps()) inputs_.push_back(input);
   return output;
 }
@@ -34,14 +34,14 @@ Tensor Linear::do_forward(const Tensor& input) {
 Tensor Linear::do_backward(const Tensor& output_gradient) {
   const Tensor input = take_last(inputs_);
   const Index rows = input.rows();
-  const float* dy = output_gradient.floats();
-  add_gradient(bias_, [&](float* out) { device().sum_rows(rows, out_, dy, out); });
-  add_gradient(weight_, [&](float* out) {
-    device().matmul(weight_gradient_product(rows, in_, out_), dy, input.floats(), nullptr, out);
+  const ConstValues dy = output_gradient.values();
+  add_gradient(bias_, [&](Values out) { device().sum_rows(rows, out_, dy, out); });
+  add_gradient(weight_, [&](Values out) {
+    device().matmul(weight_gradient_product(rows, in_, out_), dy, input.values(), nullptr, out);
   });
   Tensor input_gradient = activation(input.shape(), "input gradient");
   device().matmul(input_gradient_product(rows, in_, out_), dy, weight(weight_), nullptr,
-                  input_gradient.floats());
+                  input_gradient.values());
   return input_gradient;
 }
 
@@ -54,8 +54,8 @@ TiedHead::TiedHead(std::string name, Parameter& table)
 Tensor TiedHead::do_forward(const Tensor& input) {
   const Index rows = input.rows();
   Tensor output = activation({rows, vocabulary_}, "output");
-  device().matmul(forward_product(rows, width_, vocabulary_, false), input.floats(), weight(table_),
-                  nullptr, output.floats());
+  device().matmul(forward_product(rows, width_, vocabulary_, false), input.values(), weight(table_),
+                  nullptr, output.values());
   if (keeps()) inputs_.push_back(input);
   return output;
 }
@@ -63,14 +63,14 @@ Tensor TiedHead::do_forward(const Tensor& input) {
 Tensor TiedHead::do_backward(const Tensor& output_gradient) {
   const Tensor input = take_last(inputs_);
   const Index rows = input.rows();
-  const float* dy = output_gradient.floats();
-  add_gradient(table_, [&](float* out) {
-    device().matmul(weight_gradient_product(rows, width_, vocabulary_), dy, input.floats(), nullptr,
+  const ConstValues dy = output_gradient.values();
+  add_gradient(table_, [&](Values out) {
+    device().matmul(weight_gradient_product(rows, width_, vocabulary_), dy, input.values(), nullptr,
                     out);
   });
   Tensor input_gradient = activation(input.shape(), "input gradient");
   device().matmul(input_gradient_product(rows, width_, vocabulary_), dy, weight(table_), nullptr,
-                  input_gradient.floats());
+                  input_gradient.values());
   return input_gradient;
 }
 
@@ -83,16 +83,16 @@ Embedding::Embedding(ParameterSet& parameters, std::string name, Index vocabular
 
 Tensor Embedding::do_forward(const Tensor& input) {
   Tensor output = activation({input.numel(), width_}, "output");
-  device().embedding(input.numel(), width_, input.ints(), weight(table_), output.floats());
+  device().embedding(input.numel(), width_, input.ints(), weight(table_), output.values());
   if (keeps()) inputs_.push_back(input);
   return output;
 }
 
 Tensor Embedding::do_backward(const Tensor& output_gradient) {
   const Tensor input = take_last(inputs_);
-  add_gradient(table_, [&](float* out) {
+  add_gradient(table_, [&](Values out) {
     device().embedding_backward(input.numel(), width_, vocabulary_, input.ints(),
-                                output_gradient.floats(), out);
+                                output_gradient.values(), out);
   });
   return {};  // tokens have no gradient
 }
@@ -105,10 +105,10 @@ LayerNorm::LayerNorm(ParameterSet& parameters, std::string name, Index width)
 Tensor LayerNorm::do_forward(const Tensor& input) {
   const Index rows = input.rows();
   Tensor output = activation(input.shape(), "output");
-  Tensor mean = activation({rows}, "mean");
-  Tensor variance = activation({rows}, "variance");
-  device().layer_norm(rows, input.width(), kEpsilon, input.floats(), weight(gain_), weight(bias_),
-                      output.floats(), mean.floats(), variance.floats());
+  Tensor mean = activation({rows}, "mean", Dtype::fp32);
+  Tensor variance = activation({rows}, "variance", Dtype::fp32);
+  device().layer_norm(rows, input.width(), kEpsilon, input.values(), weight(gain_), weight(bias_),
+                      output.values(), mean.floats(), variance.floats());
   if (keeps()) kept_.push_back({input, mean, variance});
   return output;
 }
@@ -117,12 +117,12 @@ Tensor LayerNorm::do_backward(const Tensor& output_gradient) {
   const Kept kept = std::move(kept_.back());
   kept_.pop_back();
   Tensor input_gradient = activation(kept.input.shape(), "input gradient");
-  add_gradient_with_others(gain_, [&](float* gain_gradient) {
-    add_gradient_with_others(bias_, [&](float* bias_gradient) {
+  add_gradient_with_others(gain_, [&](Values gain_gradient) {
+    add_gradient_with_others(bias_, [&](Values bias_gradient) {
       device().layer_norm_backward(kept.input.rows(), kept.input.width(), kEpsilon,
-                                   kept.input.floats(), weight(gain_), kept.mean.floats(),
-                                   kept.variance.floats(), output_gradient.floats(),
-                                   input_gradient.floats(), gain_gradient, bias_gradient);
+                                   kept.input.values(), weight(gain_), kept.mean.floats(),
+                                   kept.variance.floats(), output_gradient.values(),
+                                   input_gradient.values(), gain_gradient, bias_gradient);
     });
   });
   return input_gradient;
@@ -130,7 +130,7 @@ Tensor LayerNorm::do_backward(const Tensor& output_gradient) {
 
 Tensor Gelu::do_forward(const Tensor& input) {
   Tensor output = activation(input.shape(), "output");
-  device().gelu(input.numel(), input.floats(), output.floats());
+  device().gelu(input.numel(), input.values(), output.values());
   if (keeps()) inputs_.push_back(input);
   return output;
 }
@@ -138,8 +138,8 @@ Tensor Gelu::do_forward(const Tensor& input) {
 Tensor Gelu::do_backward(const Tensor& output_gradient) {
   const Tensor input = take_last(inputs_);
   Tensor input_gradient = activation(input.shape(), "input gradient");
-  device().gelu_backward(input.numel(), input.floats(), output_gradient.floats(),
-                         input_gradient.floats());
+  device().gelu_backward(input.numel(), input.values(), output_gradient.values(),
+                         input_gradient.values());
   return input_gradient;
 }
 

@@ -185,7 +185,7 @@ Parameter& Module::own(Parameter& parameter) {
   return parameter;
 }
 
-const float* Module::weight(Parameter& parameter) {
+ConstValues Module::weight(Parameter& parameter) {
   const bool declared = contains(reads_, parameter);
   if (!declared && context_->auto_register) register_late(parameter);
   if (parameter.status() != Status::available) {
@@ -223,7 +223,7 @@ bool Module::skip_frozen(const Parameter& parameter) {
   return true;
 }
 
-float* Module::begin_gradient(Parameter& parameter, Buffer& later_use) {
+Values Module::begin_gradient(Parameter& parameter, Buffer& later_use) {
   if (parameter.contributions == parameter.uses) {
     throw Error(
         Code::gradient_state,
@@ -236,16 +236,16 @@ float* Module::begin_gradient(Parameter& parameter, Buffer& later_use) {
     parameter.gradient = context_->hooks.gradient_buffer(parameter);
     return parameter.gradient;
   }
-  later_use =
-      context_->ledger.allocate(parameter.numel() * size_of(Dtype::fp32), Category::reduce_buffers,
-                                parameter.name() + " (gradient of a later use)");
-  return later_use.floats();
+  later_use = context_->ledger.allocate(parameter.numel() * size_of(context_->dtype),
+                                        Category::reduce_buffers,
+                                        parameter.name() + " (gradient of a later use)");
+  return later_use.values(context_->dtype);
 }
 
 void Module::end_gradient(Parameter& parameter, const Buffer& later_use) {
   ++gradients_given_;
   if (later_use) {
-    context_->device.add(parameter.gradient, later_use.floats(), parameter.numel());
+    context_->device.add(parameter.gradient, later_use.values(context_->dtype), parameter.numel());
   }
   ++parameter.contributions;
   if (parameter.contributions == parameter.uses) context_->hooks.gradient_ready(parameter);
@@ -259,8 +259,12 @@ void Module::close_gradient(Parameter& parameter) {
 
 void Module::add_to(Tensor& x, const Tensor& y) const {
   if (!x || !y) return;
-  device().add(x.floats(), y.floats(), x.numel());
+  device().add(x.values(), y.values(), x.numel());
   x.set_needs_gradient(x.needs_gradient() || y.needs_gradient());
+}
+
+Tensor Module::activation(Shape shape, std::string_view what) const {
+  return activation(std::move(shape), what, context_->dtype);
 }
 
 Tensor Module::activation(Shape shape, std::string_view what, Dtype dtype) const {

@@ -42,7 +42,7 @@ class ModuleHooks {
   virtual void reads_also(const Visit& visit, Parameter& parameter) = 0;
 
   /// Where the gradient of this micro-step goes: numel() elements, overwritten.
-  virtual float* gradient_buffer(Parameter& parameter) = 0;
+  virtual Values gradient_buffer(Parameter& parameter) = 0;
   /// Every use of the parameter in this micro-step has added its part, or has none to add: where
   /// Parameter::gradient is null nobody had, and the gradient is zero.
   virtual void gradient_ready(Parameter& parameter) = 0;
@@ -54,6 +54,7 @@ struct ModelContext {
   Ledger& ledger;
   Recorder& recorder;
   ModuleHooks& hooks;
+  Dtype dtype = Dtype::fp32;             // of weights, gradients and activations
   const Setting* micro_batch = nullptr;  // activations are proportional to it
   bool auto_register = false;            // external parameters, at their first read
 
@@ -120,7 +121,7 @@ class Module {
   bool keeps() const { return context_->keeps; }
 
   /// Read access to a weight. Throws Error (Code::parameter_not_available).
-  const float* weight(Parameter& parameter);
+  ConstValues weight(Parameter& parameter);
 
   /// `write(out)` overwrites numel() elements with this use's gradient. The first use of a
   /// micro-step writes in place, later ones beside it and are then added, in order. A frozen
@@ -129,8 +130,7 @@ class Module {
   void add_gradient(Parameter& parameter, Write write) {
     if (skip_frozen(parameter)) return;
     Buffer later_use;
-    float* out = begin_gradient(parameter, later_use);
-    write(out);
+    write(begin_gradient(parameter, later_use));
     end_gradient(parameter, later_use);
   }
   /// For a `write` that computes more than this gradient: of a frozen parameter it is written too,
@@ -139,7 +139,7 @@ class Module {
   void add_gradient_with_others(Parameter& parameter, Write write) {
     if (skip_frozen(parameter)) {
       const Tensor unused = activation(parameter.shape(), "gradient of a frozen parameter");
-      write(unused.floats());
+      write(unused.values());
     } else {
       add_gradient(parameter, write);
     }
@@ -156,7 +156,9 @@ class Module {
   /// x += y, as far as both are there: a gradient that nobody needs is empty.
   void add_to(Tensor& x, const Tensor& y) const;
 
-  Tensor activation(Shape shape, std::string_view what, Dtype dtype = Dtype::fp32) const;
+  /// Of the model's type, unless another one is named.
+  Tensor activation(Shape shape, std::string_view what) const;
+  Tensor activation(Shape shape, std::string_view what, Dtype dtype) const;
 
  private:
   friend void register_external_parameter(Module& module, Parameter& parameter);
@@ -179,7 +181,7 @@ class Module {
   Tensor run_forward(const Tensor& input, bool keeps, Undo& undo);
   void register_late(Parameter& parameter);
   bool skip_frozen(const Parameter& parameter);
-  float* begin_gradient(Parameter& parameter, Buffer& later_use);
+  Values begin_gradient(Parameter& parameter, Buffer& later_use);
   void end_gradient(Parameter& parameter, const Buffer& later_use);
   void close_gradient(Parameter& parameter);
 

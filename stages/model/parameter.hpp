@@ -76,9 +76,9 @@ class Parameter {
   bool in_scope() const { return in_scope_; }
 
   /// The whole value, numel() elements; set by the stage, read through Module::weight only.
-  float* data = nullptr;
+  Values data;
   /// Where this micro-step's gradient is being finished; null until somebody gives a part of it.
-  float* gradient = nullptr;
+  Values gradient;
 
   /// Uses in the forward pass of this micro-step, and how many of them have given their gradient.
   /// A frozen parameter has none.

@@ -40,11 +40,14 @@ void update(Device& device, const OptimizerSettings& settings, Index step, float
                 .gradient_factor = gradient_factor},
                slice.range.size(), slice.gradient, slice.master, slice.moments[0]);
   }
+  if (slice.weights.data() != slice.master) {
+    device.copy(slice.weights, slice.master, slice.range.size());
+  }
 }
 
-float clip_factor(double norm, double clipping) {
+double clip_factor(double norm, double clipping) {
   if (clipping == 0) return 1;
-  return static_cast<float>(1.0 / std::max((norm + 1e-6) / clipping, 1.0));
+  return 1.0 / std::max((norm + 1e-6) / clipping, 1.0);
 }
 
 }  // namespace zerolab

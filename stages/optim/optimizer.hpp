@@ -20,13 +20,13 @@ struct OptimizerSettings {
 /// momentum 1, SGD 0.
 int moments_needed(const OptimizerSettings& settings);
 
-/// One optimizer step on one slice. `step` counts from 1; `gradient_factor` is multiplied into the
-/// gradient (clipping).
+/// One optimizer step on one slice: the master, and the weights that are rounded from it. `step`
+/// counts from 1; `gradient_factor` is multiplied into the gradient (clipping, loss scale).
 void update(Device& device, const OptimizerSettings& settings, Index step, float gradient_factor,
             const OwnedSlice& slice);
 
 /// What the gradient is multiplied with so that its norm is at most `clipping`, as DeepSpeed has
 /// it: 1 / max((norm + 1e-6) / clipping, 1). 1 when clipping is 0 (off).
-float clip_factor(double norm, double clipping);
+double clip_factor(double norm, double clipping);
 
 }  // namespace zerolab

@@ -16,8 +16,9 @@ std::vector<OwnedSlice> share_of(const std::vector<OwnedSlice>& slices, int rank
     if (part.size() == 0) continue;
     OwnedSlice cut = slice;
     cut.range = {slice.range.begin + skipped, slice.range.begin + skipped + part.size()};
-    cut.master += skipped;
-    if (cut.gradient != nullptr) cut.gradient += skipped;
+    cut.weights = slice.weights + skipped;
+    cut.gradient = slice.gradient + skipped;
+    if (cut.master != nullptr) cut.master += skipped;
     for (float*& moment : cut.moments) {
       if (moment != nullptr) moment += skipped;
     }

@@ -10,16 +10,20 @@ namespace zerolab {
 
 inline constexpr std::size_t kMostMoments = 2;
 
-/// A part of a parameter that this rank updates: elements [range) of it, with the reduced gradient,
-/// the master weights and the optimizer's moments of just these elements; of a frozen parameter the
-/// weights only. Optimizer, norm, hash and
-/// checkpoint see a model only as a list of these, whatever the stage.
+/// A part of a parameter that this rank updates: elements [range) of it, with the weights, the
+/// reduced gradient, the fp32 master weights and the optimizer's moments of just these elements. In
+/// fp32 the master is the weights themselves. A frozen parameter has weights only. Optimizer, norm,
+/// hash and checkpoint see a model only as a list of these, whatever the stage.
 struct OwnedSlice {
   Parameter* parameter = nullptr;
   Range range;
-  float* gradient = nullptr;
+  Values weights = {};
+  Values gradient = {};
   float* master = nullptr;
-  std::array<float*, kMostMoments> moments{};
+  std::array<float*, kMostMoments> moments = {};
+
+  /// What the weights are rounded from, or themselves.
+  ConstValues exact() const { return master != nullptr ? ConstValues(master) : weights; }
 };
 
 /// The rank-th of `ranks` nearly equal parts of the slices, in order: what a rank adds to a sum

@@ -39,7 +39,9 @@ class Tensor {
   bool needs_gradient() const { return needs_gradient_; }
   void set_needs_gradient(bool needs) { needs_gradient_ = needs; }
 
-  float* floats() const { return storage_->floats(); }
+  Values values() const { return storage_->values(dtype_); }
+  /// Throws Error (Code::usage) unless they are fp32.
+  float* floats() const { return values().floats(); }
   std::int32_t* ints() const { return reinterpret_cast<std::int32_t*>(storage_->data()); }
 
  private:

@@ -73,6 +73,8 @@ struct StepEvent {
   bool skipped = false;
   std::uint64_t hash = 0;
   float learning_rate = 0;
+  double flushed = 0;  // share of what backward rounded to 16 bits that became zero by it
+  std::string_view why_skipped = {};
 };
 
 struct NoteEvent {

@@ -51,7 +51,9 @@ struct Fields {
   void operator()(const StepEvent& e) const {
     line.field("ev", "step").field("loss", e.loss).field("grad_norm", e.grad_norm);
     line.field("lr", as_written(e.learning_rate));
+    line.field("flushed", e.flushed);
     line.field("scale", e.scale).field("skipped", e.skipped);
+    if (e.skipped) line.field("why_skipped", e.why_skipped);
     line.field("hash", fmt::format("{:016x}", e.hash));
   }
   void operator()(const NoteEvent& e) const { line.field("ev", "note").field("text", e.text); }

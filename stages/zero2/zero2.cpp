@@ -8,6 +8,7 @@ namespace zerolab {
 
 Zero2::Zero2(Runtime& runtime)
     : runtime_(runtime),
+      held_(runtime),
       buckets_(
           runtime,
           [this](const Bucket& bucket, std::string owner) {
@@ -20,12 +21,15 @@ void Zero2::set_up(Model& model) {
   layout_ = FlatLayout(model_parameters_->trainable_sizes(), runtime_.ranks());
   const Range whole{0, layout_.padded()};
   const Range slice = layout_.slice(runtime_.rank());
-  parameters_ = FlatBuffer(runtime_, whole, Category::parameters, "parameters");
-  gradients_ = FlatBuffer(runtime_, slice, Category::gradients, "gradients");
-  moments_ = flat_moments(runtime_, slice);
+  const Settings& settings = runtime_.settings;
+  parameters_ = FlatBuffer(runtime_, whole, settings.dtype, Category::parameters, "parameters");
+  gradients_ =
+      FlatBuffer(runtime_, slice, settings.accumulation_dtype(), Category::gradients, "gradients");
+  optimizer_ = FlatOptimizer(runtime_, slice);
   buckets_.set_up(layout_.padded());
   initialise_whole(runtime_, *model_parameters_, layout_, parameters_);
   frozen_.set_up(runtime_, *model_parameters_);
+  initialise_masters(runtime_, owned());
 }
 
 // Every parameter is always whole.
@@ -33,16 +37,12 @@ void Zero2::fetch(const Visit& /*visit*/) {}
 void Zero2::release(const Visit& /*visit*/) {}
 
 // A whole gradient is held for a moment only.
-float* Zero2::gradient_buffer(Parameter& parameter, MicroStep /*micro_step*/) {
-  Buffer& held = held_[parameter.id()];
-  held = hold_gradient(runtime_, parameter, layout_.padded_parameter(parameter.id()).size());
-  return held.floats();
+Values Zero2::gradient_buffer(Parameter& parameter, MicroStep /*micro_step*/) {
+  return held_.hold(parameter, layout_.padded_parameter(parameter.id()).size());
 }
 
 void Zero2::gradient_ready(Parameter& parameter, MicroStep micro_step) {
-  const Range range = layout_.padded_parameter(parameter.id());
-  Buffer held = std::move(held_.extract(parameter.id()).mapped());
-  buckets_.add({&parameter, std::move(held), range.size(), micro_step});
+  buckets_.add(held_.take(parameter, micro_step));
 }
 
 Pending Zero2::reduce(const Bucket& bucket, std::string owner) {
@@ -67,8 +67,8 @@ void Zero2::keep_slice(const Bucket& bucket) {
 void Zero2::finish_gradients() { buckets_.flush(); }
 
 std::vector<OwnedSlice> Zero2::owned() {
-  return joined(flat_slices(*model_parameters_, layout_, layout_.slice(runtime_.rank()), gradients_,
-                            parameters_, moments_),
+  return joined(flat_slices(*model_parameters_, layout_, layout_.slice(runtime_.rank()),
+                            parameters_, gradients_, optimizer_),
                 frozen_.share(runtime_));
 }
 

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <map>
 #include <vector>
 
 #include "stages/engine/gradient_buckets.hpp"
-#include "stages/engine/states.hpp"
+#include "stages/engine/micro_step_gradients.hpp"
 
 namespace zerolab {
 
@@ -18,7 +17,7 @@ class Zero2 : public Stage {
   void set_up(Model& model) override;
   void fetch(const Visit& visit) override;
   void release(const Visit& visit) override;
-  float* gradient_buffer(Parameter& parameter, MicroStep micro_step) override;
+  Values gradient_buffer(Parameter& parameter, MicroStep micro_step) override;
   void gradient_ready(Parameter& parameter, MicroStep micro_step) override;
   void finish_gradients() override;
   std::vector<OwnedSlice> owned() override;
@@ -34,9 +33,9 @@ class Zero2 : public Stage {
   ParameterSet* model_parameters_ = nullptr;
   FlatLayout layout_;
   FlatBuffer parameters_, gradients_;
-  std::vector<FlatBuffer> moments_;
+  FlatOptimizer optimizer_;
   FrozenParameters frozen_;
-  std::map<Index, Buffer> held_;  // whole gradients that are not finished
+  HeldGradients held_;
   GradientBuckets buckets_;
 };
 

@@ -61,12 +61,12 @@ void Gathered::let_all_go(const std::vector<bool>& persistent) {
 // buffers come first: if there is no memory for all of them, nothing has happened.
 void Gathered::gather(const std::vector<Parameter*>& parameters, Cause cause,
                       const Module* module) {
+  const Dtype dtype = runtime_.settings.dtype;
   std::vector<Buffer> buffers;
   buffers.reserve(parameters.size());
   for (const Parameter* parameter : parameters) {
-    buffers.push_back(
-        runtime_.ledger.allocate(layout_->of(*parameter).padded() * size_of(Dtype::fp32),
-                                 Category::gather_buffers, parameter->name()));
+    buffers.push_back(runtime_.ledger.allocate(layout_->of(*parameter).padded() * size_of(dtype),
+                                               Category::gather_buffers, parameter->name()));
   }
   InFlight flight{parameters, {}, {}};
   std::vector<Run> runs;
@@ -77,7 +77,7 @@ void Gathered::gather(const std::vector<Parameter*>& parameters, Cause cause,
     flight.causes.push_back(borrowed ? Cause::external : cause);
     ParameterState::move(parameter, Status::inflight, flight.causes.back(), name_of(module),
                          runtime_.recorder);
-    float* whole = buffers[i].floats();
+    const Values whole = buffers[i].values(dtype);
     runtime_.device.copy(whole + runtime_.rank() * pieces.piece_size(), pieces_->of(parameter),
                          pieces.piece_size());
     runs.push_back({whole, pieces.bounds()});
@@ -102,7 +102,7 @@ void Gathered::wait(const std::vector<Parameter*>& parameters, const Module* mod
     Parameter& parameter = *flight.parameters[i];
     ParameterState::move(parameter, Status::available, flight.causes[i], name_of(module),
                          runtime_.recorder);
-    parameter.data = whole_.at(parameter.id()).floats();
+    parameter.data = whole_.at(parameter.id()).values(runtime_.settings.dtype);
   }
 }
 

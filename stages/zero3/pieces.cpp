@@ -1,6 +1,10 @@
 #include "stages/zero3/pieces.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
+
+#include "stages/optim/optimizer.hpp"
 
 namespace zerolab {
 
@@ -11,12 +15,23 @@ Pieces::Pieces(const std::vector<Index>& sizes, int ranks) {
   }
 }
 
-PieceBuffer::PieceBuffer(Runtime& runtime, const Pieces& pieces, Category category,
+PieceBuffer::PieceBuffer(Runtime& runtime, const Pieces& pieces, Dtype dtype, Category category,
                          std::string owner)
     : pieces_(&pieces),
-      buffer_(runtime.ledger.allocate(pieces.per_rank() * size_of(Dtype::fp32), category,
-                                      std::move(owner))) {
-  runtime.device.fill(buffer_.floats(), pieces.per_rank(), 0);
+      dtype_(dtype),
+      buffer_(
+          runtime.ledger.allocate(pieces.per_rank() * size_of(dtype), category, std::move(owner))) {
+  runtime.device.fill(buffer_.values(dtype), pieces.per_rank(), 0);
+}
+
+PieceOptimizer::PieceOptimizer(Runtime& runtime, const Pieces& pieces) {
+  if (runtime.settings.dtype != Dtype::fp32) {
+    masters = PieceBuffer(runtime, pieces, Dtype::fp32, Category::optimizer, "master weights");
+  }
+  for (int i = 1; i <= moments_needed(runtime.settings.optimizer); ++i) {
+    moments.emplace_back(runtime, pieces, Dtype::fp32, Category::optimizer,
+                         fmt::format("moment {}", i));
+  }
 }
 
 }  // namespace zerolab

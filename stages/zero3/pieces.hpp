@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,15 +32,26 @@ class Pieces {
 class PieceBuffer {
  public:
   PieceBuffer() = default;
-  PieceBuffer(Runtime& runtime, const Pieces& pieces, Category category, std::string owner);
+  PieceBuffer(Runtime& runtime, const Pieces& pieces, Dtype dtype, Category category,
+              std::string owner);
 
-  float* of(const Parameter& parameter) const {
-    return buffer_.floats() + pieces_->offset(parameter);
+  Values of(const Parameter& parameter) const {
+    return buffer_.values(dtype_) + pieces_->offset(parameter);
   }
 
  private:
   const Pieces* pieces_ = nullptr;
+  Dtype dtype_ = Dtype::fp32;
   Buffer buffer_;
+};
+
+/// What the optimizer keeps for this rank's pieces: as FlatOptimizer (engine/states.hpp).
+struct PieceOptimizer {
+  std::optional<PieceBuffer> masters;
+  std::vector<PieceBuffer> moments;
+
+  PieceOptimizer() = default;
+  PieceOptimizer(Runtime& runtime, const Pieces& pieces);
 };
 
 }  // namespace zerolab

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "stages/base/error.hpp"
-#include "stages/optim/optimizer.hpp"
 #include "stages/zero3/persistence.hpp"
 
 namespace zerolab {
@@ -24,6 +23,7 @@ std::vector<Index> ids_of(const std::vector<Parameter*>& parameters) {
 Zero3::Zero3(Runtime& runtime)
     : runtime_(runtime),
       gathered_(runtime),
+      held_(runtime),
       buckets_(
           runtime,
           [this](const Bucket& bucket, std::string owner) {
@@ -35,16 +35,16 @@ void Zero3::set_up(Model& model) {
   model_parameters_ = &model.parameters();
   layout_ = Pieces(model_parameters_->sizes(), runtime_.ranks());
   trainable_ = Pieces(model_parameters_->trainable_sizes(), runtime_.ranks());
-  parameters_ = PieceBuffer(runtime_, layout_, Category::parameters, "parameters");
-  gradients_ = PieceBuffer(runtime_, trainable_, Category::gradients, "gradients");
-  for (int i = 1; i <= moments_needed(runtime_.settings.optimizer); ++i) {
-    moments_.emplace_back(runtime_, trainable_, Category::optimizer, fmt::format("moment {}", i));
-  }
+  const Settings& settings = runtime_.settings;
+  parameters_ = PieceBuffer(runtime_, layout_, settings.dtype, Category::parameters, "parameters");
+  gradients_ = PieceBuffer(runtime_, trainable_, settings.accumulation_dtype(), Category::gradients,
+                           "gradients");
+  optimizer_ = PieceOptimizer(runtime_, trainable_);
   for (const Parameter& parameter : *model_parameters_) {
     const Range owned = layout_.of(parameter).owned(runtime_.rank());
     initialise(runtime_, parameter, owned, parameters_.of(parameter));
   }
-
+  initialise_masters(runtime_, owned());
   buckets_.set_up(trainable_.per_rank() * runtime_.ranks());
 
   const ZeroSettings& zero = runtime_.settings.zero;
@@ -77,15 +77,12 @@ void Zero3::release(const Visit& visit) {
 }
 
 // A whole gradient is held for a moment only.
-float* Zero3::gradient_buffer(Parameter& parameter, MicroStep /*micro_step*/) {
-  Buffer& held = held_[parameter.id()];
-  held = hold_gradient(runtime_, parameter, layout_.of(parameter).padded());
-  return held.floats();
+Values Zero3::gradient_buffer(Parameter& parameter, MicroStep /*micro_step*/) {
+  return held_.hold(parameter, layout_.of(parameter).padded());
 }
 
 void Zero3::gradient_ready(Parameter& parameter, MicroStep micro_step) {
-  Buffer held = std::move(held_.extract(parameter.id()).mapped());
-  buckets_.add({&parameter, std::move(held), layout_.of(parameter).padded(), micro_step});
+  buckets_.add(held_.take(parameter, micro_step));
 }
 
 Pending Zero3::reduce(const Bucket& bucket, std::string owner) {
@@ -112,10 +109,14 @@ std::vector<OwnedSlice> Zero3::owned() {
   for (Parameter& parameter : *model_parameters_) {
     const Range range = layout_.of(parameter).owned(runtime_.rank());
     if (range.size() == 0) continue;
-    OwnedSlice slice{&parameter, range, nullptr, parameters_.of(parameter), {}};
-    if (parameter.requires_grad()) slice.gradient = gradients_.of(parameter);
-    for (std::size_t i = 0; parameter.requires_grad() && i < moments_.size(); ++i) {
-      slice.moments[i] = moments_[i].of(parameter);
+    OwnedSlice slice{.parameter = &parameter, .range = range, .weights = parameters_.of(parameter)};
+    if (parameter.requires_grad()) {
+      const PieceBuffer& masters = optimizer_.masters ? *optimizer_.masters : parameters_;
+      slice.gradient = gradients_.of(parameter);
+      slice.master = masters.of(parameter);
+      for (std::size_t i = 0; i < optimizer_.moments.size(); ++i) {
+        slice.moments[i] = optimizer_.moments[i].of(parameter);
+      }
     }
     slices.push_back(slice);
   }

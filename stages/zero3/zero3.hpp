@@ -1,10 +1,9 @@
 #pragma once
 
-#include <map>
 #include <vector>
 
 #include "stages/engine/gradient_buckets.hpp"
-#include "stages/engine/states.hpp"
+#include "stages/engine/micro_step_gradients.hpp"
 #include "stages/zero3/gathered.hpp"
 #include "stages/zero3/module_order.hpp"
 
@@ -21,7 +20,7 @@ class Zero3 : public Stage {
   void fetch(const Visit& visit) override;
   void fetch_also(const Visit& visit, Parameter& parameter) override;
   void release(const Visit& visit) override;
-  float* gradient_buffer(Parameter& parameter, MicroStep micro_step) override;
+  Values gradient_buffer(Parameter& parameter, MicroStep micro_step) override;
   void gradient_ready(Parameter& parameter, MicroStep micro_step) override;
   void finish_gradients() override;
   std::vector<OwnedSlice> owned() override;
@@ -47,12 +46,12 @@ class Zero3 : public Stage {
   Pieces layout_;
   Pieces trainable_;  // the same without the frozen ones, which are pieces of weights only
   PieceBuffer parameters_, gradients_;
-  std::vector<PieceBuffer> moments_;
+  PieceOptimizer optimizer_;
   std::vector<bool> persistent_;
   Coordinator coordinator_;
   Gathered gathered_;
   ModuleNumbers modules_;
-  std::map<Index, Buffer> held_;  // whole gradients that are not finished
+  HeldGradients held_;
   GradientBuckets buckets_;
 };
 

@@ -72,7 +72,8 @@ class PaddingWatch : public StageDecorator {
 
   void publish() override {
     const OwnedSlice last = owned().back();
-    for (const float* state : {last.gradient, last.master, last.moments[0], last.moments[1]}) {
+    for (const float* state :
+         {last.gradient.floats(), last.master, last.moments[0], last.moments[1]}) {
       for (const Index position : padding_) {
         if (state[position] != 0) ++dirty_;  // NaN is not zero either
       }

@@ -137,7 +137,8 @@ class TableReader : public StageDecorator {
     StageDecorator::fetch(visit);
     for (const Parameter* parameter : visit.module.reads()) {
       if (parameter->name() != "token_embedding.weight") continue;
-      seen_[visit.module.name()].assign(parameter->data, parameter->data + parameter->numel());
+      const float* table = parameter->data;
+      seen_[visit.module.name()].assign(table, table + parameter->numel());
     }
   }
 

@@ -39,7 +39,8 @@ class ReplicaWatch : public StageDecorator {
     std::vector<float> values;
     for (const Parameter& parameter : *parameters_) {
       if (parameter.status() != Status::available) continue;
-      values.insert(values.end(), parameter.data, parameter.data + parameter.numel());
+      const float* data = parameter.data;
+      values.insert(values.end(), data, data + parameter.numel());
     }
     replicas_.push_back(values);
   }

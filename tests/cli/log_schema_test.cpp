@@ -215,7 +215,7 @@ TEST_CASE(
   CHECK(fields(json(events)) ==
         std::set<std::string>{"alloc", "comm", "free", "grad", "param", "span", "step"});
   events["note"] = events.at("step");
-  for (const char* field : {"loss", "grad_norm", "lr", "scale", "skipped", "hash"}) {
+  for (const char* field : {"loss", "grad_norm", "lr", "flushed", "scale", "skipped", "hash"}) {
     events["note"].erase(field);
   }
   events["note"].update({{"ev", "note"}, {"text", "said by a test"}});

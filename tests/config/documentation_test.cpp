@@ -56,6 +56,8 @@ std::string range_of(const Key& key) {
       return key.path == "optimizer.type"   ? "`Adam`, `AdamW`, `SGD`"  // the next test tries them
              : key.path == "scheduler.type" ? "`WarmupLR`, `WarmupDecayLR`, `WarmupCosineLR`"
                                             : "`log`, `linear`";
+    case Kind::dtype:
+      return "`fp32`, `bf16`, `fp16`";
     case Kind::names:
       return "strings";
     case Kind::block:

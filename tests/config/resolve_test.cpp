@@ -263,11 +263,11 @@ TEST_CASE("a scheduler has its own parameters, and those that come down say unti
 TEST_CASE("what would change placement or numbers is refused, its harmless value is taken",
           "[config]") {
   for (const auto& [bad, good] : std::vector<std::pair<std::string, std::string>>{
-           {R"("fp16": {"enabled": true})", R"("fp16": {"enabled": false})"},
-           {R"("bfloat16": {"enabled": true})", R"("bfloat16": {"enabled": false})"},
-           {R"("prescale_gradients": true)", R"("prescale_gradients": false)"},
-           {R"("gradient_predivide_factor": 2)", R"("gradient_predivide_factor": 1.0)"},
-           {R"("communication_data_type": "bf16")", R"("communication_data_type": "fp32")"},
+           {R"("fp16": {"fp16_master_weights_and_grads": true})",
+            R"("fp16": {"fp16_master_weights_and_grads": false, "auto_cast": true})"},
+           {R"("bf16": {"bf16_optimizer_states": true})",
+            R"("bfloat16": {"enabled": true, "bf16_optimizer_states": false})"},
+           {R"("gradient_allreduce_op": "sum")", R"("gradient_allreduce_op": "mean")"},
            {R"("scheduler": {"type": "OneCycle"})", R"("scheduler": null)"},
            {R"("amp": {"enabled": true})", R"("amp": {"enabled": false, "opt_level": "O1"})"},
            {R"("zero_optimization": {"stage3_use_all_reduce_for_fetch_params": true})",
@@ -317,7 +317,7 @@ TEST_CASE("all mistakes are reported at once, each with its code and source", "[
   ResolveInput input = config(R"({
     "zero_optimization": {"stage": 7, "reduce_bukcet_size": 1, "overlap_comm": true,
                           "overlap_comm": false},
-    "fp16": {"enabled": true}})");
+    "amp": {"enabled": true}})");
   input.flags = {{"optimizer.params.lr", "fast", "--learning-rate"}};
   const auto error = thrown_by([&] { resolve(input); });
   REQUIRE(error);
@@ -329,7 +329,7 @@ TEST_CASE("all mistakes are reported at once, each with its code and source", "[
         "ZL202: ds.json: zero_optimization.stage is 7",
         "ZL204: ds.json: zero_optimization.reduce_bukcet_size is not a setting",
         "ZL202: --learning-rate: optimizer.params.lr is \"fast\" (a string)",
-        "ZL206: ds.json: fp16.enabled is true"}) {
+        "ZL206: ds.json: amp is {"}) {
     CHECK(contains(error->what(), line));
   }
 }

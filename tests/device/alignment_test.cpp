@@ -159,7 +159,7 @@ TEST_CASE("the bits of element-wise operations do not depend on where their tens
       device.gelu_backward(n, x, arena.random(n), arena.output(n));
       device.sum_rows(3, n, arena.random(3 * n), arena.output(n));
       device.add(arena.in_place(n), x, n);
-      const float* parts[] = {x, arena.random(n), arena.random(n)};
+      const ConstValues parts[] = {x, arena.random(n), arena.random(n)};
       device.ordered_sum(parts, n, 0.3F, arena.output(n));
       device.random_normal(arena.output(n), 5, n, 1, 2, 0.02F);
     }));

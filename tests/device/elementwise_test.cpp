@@ -27,9 +27,9 @@ TEST_CASE("an ordered sum adds its parts one after the other, then multiplies on
   for (const Index n : {0, 1, 5, 1023, 1024, 2051}) {
     for (const std::size_t count : {1U, 2U, 3U, 5U}) {
       std::vector<Floats> parts;
-      std::vector<const float*> pointers;
+      std::vector<ConstValues> pointers;
       for (std::size_t p = 0; p < count; ++p) parts.push_back(random_floats(n, p + 1));
-      for (const Floats& part : parts) pointers.push_back(part.data());
+      for (const Floats& part : parts) pointers.emplace_back(part.data());
       Floats want(at(n)), out(at(n), 7.0F);
       for (std::size_t i = 0; i < want.size(); ++i) {
         float sum = parts[0][i];
@@ -50,7 +50,7 @@ TEST_CASE("an ordered sum adds its parts one after the other, then multiplies on
 TEST_CASE("an ordered sum may run while the compute thread computes") {
   CpuBench bench;
   const Floats in = random_floats(5000, 1);
-  const float* parts[] = {in.data(), in.data()};
+  const ConstValues parts[] = {in.data(), in.data()};
   Floats sum(in.size());
   std::thread worker([&] {
     for (int i = 0; i < 100; ++i) bench.device.ordered_sum(parts, 5000, 0.5F, sum.data());

@@ -67,8 +67,8 @@ TEST_CASE("behaviour 4: what the named rank writes is what every rank has and tr
       GatheredParameters scope(rank.runtime, rank.engine.stage(),
                                rank.parameters({"head.weight", "norm.bias"}), owner);
       const float value = rank.runtime.rank() == owner ? 0.25F : 99;
-      std::fill_n(rank.parameter("head.weight").data, 55, value);
-      std::fill_n(rank.parameter("norm.bias").data, 3, 2 * value);
+      rank.device.fill(rank.parameter("head.weight").data, 55, value);
+      rank.device.fill(rank.parameter("norm.bias").data, 3, 2 * value);
     }
     const bool rests = rank.rests();
     RankReport report;
@@ -95,7 +95,7 @@ TEST_CASE("B13: a weight initialised from outside starts the training there", "[
         GatheredParameters scope(rank.runtime, rank.engine.stage(),
                                  rank.parameters({"embedding.weight"}), 0);
         if (rank.runtime.rank() == 0) {
-          std::fill_n(rank.parameter("embedding.weight").data, 33, 0.5F);
+          rank.device.fill(rank.parameter("embedding.weight").data, 33, 0.5F);
         }
       }
       const bool whole = rank.values("embedding.weight") == std::vector<float>(33, 0.5F);
@@ -152,7 +152,9 @@ TEST_CASE("behaviour 5: an edit that nobody owns raises on every rank, whoever m
           GatheredParameters scope(rank.runtime, rank.engine.stage(),
                                    rank.parameters({"embedding.weight"}));
           if (rank.runtime.rank() == writer) {
-            values_in_scope(rank.runtime, rank.parameter("embedding.weight"))[32] = 7;
+            auto values = read_in_scope(rank.runtime, rank.parameter("embedding.weight"));
+            values[32] = 7;
+            write_in_scope(rank.runtime, rank.parameter("embedding.weight"), values);
           }
         });
         return error && error->code() == Code::edit_without_owner;
@@ -171,9 +173,10 @@ TEST_CASE("behaviour 7: weights that every rank would start differently end as r
           GatheredParameters scope(rank.runtime, rank.engine.stage(),
                                    rank.parameters({"embedding.weight", "head.bias"}), 0);
           for (const std::string name : {"embedding.weight", "head.bias"}) {
-            for (float& value : values_in_scope(rank.runtime, rank.parameter(name))) {
-              value = static_cast<float>(100 + rank.runtime.rank());
-            }
+            Parameter& parameter = rank.parameter(name);
+            const std::vector<float> values(static_cast<std::size_t>(parameter.numel()),
+                                            static_cast<float>(100 + rank.runtime.rank()));
+            write_in_scope(rank.runtime, parameter, values);
           }
         }
         return std::pair{rank.values("embedding.weight"), rank.values("head.bias")};
@@ -333,13 +336,12 @@ TEST_CASE("B13: without a scope nobody writes a weight, in any stage", "[cases]"
   everywhere([](int stage, int ranks) {
     for (const bool right : on_ranks(ranks, stage, [](Rank& rank) {
            Parameter& embedding = rank.parameter("embedding.weight");
-           const auto error =
-               thrown_by([&] { values_in_scope(rank.runtime, embedding)[0] = 0.5F; });
+           const auto error = thrown_by([&] { write_in_scope(rank.runtime, embedding, {0.5F}); });
            GatheredParameters scope(rank.runtime, rank.engine.stage(), {&embedding});
            return error && error->code() == Code::parameter_not_available &&
                   contains(error->what(), "'embedding.weight' on rank ") &&
                   contains(error->way_out(), "GatheredParameters") &&
-                  values_in_scope(rank.runtime, embedding).size() == 33;
+                  read_in_scope(rank.runtime, embedding).size() == 33;
          })) {
       CHECK(right);
     }

@@ -29,7 +29,8 @@ struct Bench {
   ReadyGradient gradient(Index elements, float value) {
     Buffer whole = ledger.allocate(elements * 4, Category::reduce_buffers, "gradient");
     std::fill_n(whole.floats(), elements, value);
-    return {&parameter, std::move(whole), elements};
+    const Values data = whole.floats();
+    return {&parameter, data, elements, {}, std::move(whole), true};
   }
   Index held() const { return ledger.live()[Category::reduce_buffers] / 4; }
 
@@ -104,7 +105,8 @@ TEST_CASE("with contiguous_gradients the bucket's own buffer takes the gradients
     bench.bucket.add(bench.gradient(7, 2), 10);
     held.push_back(bench.held());
     const Bucket& bucket = bench.bucket.close();
-    in_bucket.assign(bucket[0].data, bucket[0].data + 10);
+    const float* data = bucket[0].data;
+    in_bucket.assign(data, data + 10);
     bench.bucket.start({});
     bench.bucket.clear();
     held.push_back(bench.held());
@@ -126,7 +128,8 @@ TEST_CASE(
       bench.bucket.add(bench.gradient(contiguous ? 11 : 5, 3), 10);
       held = bench.held();
       const Bucket& bucket = bench.bucket.close();
-      in_bucket.assign(bucket[0].data, bucket[0].data + 5);
+      const float* data = bucket[0].data;
+      in_bucket.assign(data, data + 5);
     });
     CHECK(held == (contiguous ? 11 : 5));
     CHECK(in_bucket == std::vector<float>(5, 3));

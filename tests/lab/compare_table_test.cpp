@@ -11,7 +11,7 @@ namespace {
 
 // Four stages of a model of 170,560 parameters on four ranks, with plausible figures.
 CompareResult example() {
-  CompareResult result{"gpt-nano", 170'560, 4, "threads", 1, {}};
+  CompareResult result{"gpt-nano", 170'560, 4, "threads", 1, false, {}};
   const Index whole = 4 * 170'560;
   for (int k = 0; k <= 3; ++k) {
     StageResult stage;

@@ -139,10 +139,11 @@ void fill_while_reducing() {
     Runtime runtime{rank.device, rank.ledger, rank.recorder, rank.comm, settings};
     Parameter parameter{"head.weight", 0, {7}, Initial::zeros()};
     ReduceBucket bucket(runtime, 1);
-    bucket.add({&parameter, Buffer(), 7}, 7);
+    std::vector<float> gradient(7);
+    bucket.add({&parameter, gradient.data(), 7}, 7);
     bucket.close();
     bucket.start({});
-    bucket.add({&parameter, Buffer(), 7}, 7);
+    bucket.add({&parameter, gradient.data(), 7}, 7);
   });
 }
 

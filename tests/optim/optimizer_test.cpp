@@ -52,11 +52,9 @@ double worst_departure(const OptimizerSettings& settings) {
   double worst = 0;
   for (int step = 1; step <= kSteps; ++step) {
     Floats gradient = random_floats(kElements, 100 + static_cast<std::uint64_t>(step));
-    const OwnedSlice slice{nullptr,
-                           {0, kElements},
-                           gradient.data(),
-                           state.weight.data(),
-                           {state.moment1.data(), state.moment2.data()}};
+    const OwnedSlice slice{
+        nullptr,         {0, kElements},      state.weight.data(),
+        gradient.data(), state.weight.data(), {state.moment1.data(), state.moment2.data()}};
     update(bench.device, settings, step, kFactor, slice);
     if (settings.type == Type::adam) {
       adam_step(settings, step, widened(gradient), want);

@@ -12,7 +12,7 @@ namespace {
 /// array's element p stands at position p, so that a pointer says which element it is at.
 struct Bench {
   std::vector<Parameter> parameters;
-  std::vector<float> gradient, master, moment1, moment2;
+  std::vector<float> weights, gradient, master, moment1, moment2;
   std::vector<OwnedSlice> slices;
 
   explicit Bench(int moments) {
@@ -20,7 +20,7 @@ struct Bench {
     parameters.reserve(sizes.size());
     Index total = 0;
     for (const Index size : sizes) total += size;
-    for (std::vector<float>* array : {&gradient, &master, &moment1, &moment2}) {
+    for (std::vector<float>* array : {&weights, &gradient, &master, &moment1, &moment2}) {
       array->resize(static_cast<std::size_t>(total));
     }
     Index position = 0;
@@ -30,6 +30,7 @@ struct Bench {
       parameters.emplace_back("p", id, Shape{begin + size}, Initial::zeros());
       slices.push_back({&parameters.back(),
                         {begin, begin + size},
+                        weights.data() + position,
                         gradient.data() + position,
                         master.data() + position,
                         {moments > 0 ? moment1.data() + position : nullptr,
@@ -61,7 +62,8 @@ TEST_CASE("the shares of all ranks cover every element once, with all its pointe
           CHECK(place.at({slice.parameter->id(), slice.range.begin}) == next);
           CHECK(place.at({slice.parameter->id(), slice.range.end - 1}) ==
                 next + slice.range.size() - 1);
-          CHECK(slice.gradient == bench.gradient.data() + next);
+          CHECK(slice.weights.floats() == bench.weights.data() + next);
+          CHECK(slice.gradient.floats() == bench.gradient.data() + next);
           CHECK(slice.master == bench.master.data() + next);
           CHECK(slice.moments[0] == (moments > 0 ? bench.moment1.data() + next : nullptr));
           CHECK(slice.moments[1] == (moments > 1 ? bench.moment2.data() + next : nullptr));

@@ -37,7 +37,8 @@ class FromFile : public StageDecorator {
   void finish_gradients() override {
     StageDecorator::finish_gradients();
     for (const OwnedSlice& slice : owned()) {
-      gradients_.emplace_back(slice.gradient, slice.gradient + slice.range.size());
+      const float* gradient = slice.gradient;
+      gradients_.emplace_back(gradient, gradient + slice.range.size());
     }
   }
 

@@ -10,28 +10,33 @@ namespace {
 
 class Given : public StageDecorator {
  public:
-  Given(std::unique_ptr<Stage> stage, Runtime& runtime, Values values)
+  Given(std::unique_ptr<Stage> stage, Runtime& runtime, WeightRule values)
       : StageDecorator(std::move(stage), runtime), values_(std::move(values)) {}
 
   void set_up(Model& model) override {
     StageDecorator::set_up(model);
     for (const Parameter& parameter : model.parameters()) {
-      if (parameter.data != nullptr) write(parameter, {0, parameter.numel()}, parameter.data);
+      if (parameter.data) write(parameter, {0, parameter.numel()}, parameter.data);
     }
-    for (const OwnedSlice& slice : owned()) write(*slice.parameter, slice.range, slice.master);
+    for (const OwnedSlice& slice : owned()) {
+      write(*slice.parameter, slice.range, slice.weights);
+      if (slice.master != nullptr) write(*slice.parameter, slice.range, slice.master);
+    }
   }
 
  private:
-  void write(const Parameter& parameter, Range range, float* out) const {
-    for (Index i = range.begin; i < range.end; ++i) out[i - range.begin] = values_(parameter, i);
+  void write(const Parameter& parameter, Range range, Values out) {
+    std::vector<float> values;
+    for (Index i = range.begin; i < range.end; ++i) values.push_back(values_(parameter, i));
+    runtime().device.copy(out, values.data(), range.size());
   }
 
-  Values values_;
+  WeightRule values_;
 };
 
 }  // namespace
 
-Training with_weights(Training training, const Values& values) {
+Training with_weights(Training training, const WeightRule& values) {
   return decorated<Given>(std::move(training), values);
 }
 

@@ -7,9 +7,9 @@
 namespace zerolab::test {
 
 /// The value of an element of a parameter.
-using Values = std::function<float(const Parameter& parameter, Index element)>;
+using WeightRule = std::function<float(const Parameter& parameter, Index element)>;
 
 /// The same training, which starts from these weights instead of random ones.
-Training with_weights(Training training, const Values& values);
+Training with_weights(Training training, const WeightRule& values);
 
 }  // namespace zerolab::test

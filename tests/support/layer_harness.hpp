@@ -55,7 +55,8 @@ class LayerHarness : private ModuleHooks {
   void begin_backward() { context_.pass = VisitKind::backward; }
 
   Floats weight(const Parameter& parameter) const {
-    return Floats(parameter.data, parameter.data + parameter.numel());
+    const float* begin = parameter.data;
+    return Floats(begin, begin + parameter.numel());
   }
   /// The gradient of the latest micro-step, and how often it was said to be ready.
   Floats gradient(const Parameter& parameter) const {
@@ -74,7 +75,7 @@ class LayerHarness : private ModuleHooks {
   void before(const Visit& /*visit*/) override {}
   void after(const Visit& /*visit*/) override {}
   void reads_also(const Visit& /*visit*/, Parameter& /*parameter*/) override {}
-  float* gradient_buffer(Parameter& parameter) override {
+  Values gradient_buffer(Parameter& parameter) override {
     Buffer& buffer = gradients_[&parameter];
     buffer = ledger_.allocate(parameter.numel() * size_of(Dtype::fp32), Category::gradients,
                               parameter.name());

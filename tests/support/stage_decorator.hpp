@@ -20,7 +20,7 @@ class StageDecorator : public Stage {
     inner_->fetch_also(visit, parameter);
   }
   void release(const Visit& visit) override { inner_->release(visit); }
-  float* gradient_buffer(Parameter& parameter, MicroStep micro_step) override {
+  Values gradient_buffer(Parameter& parameter, MicroStep micro_step) override {
     return inner_->gradient_buffer(parameter, micro_step);
   }
   void gradient_ready(Parameter& parameter, MicroStep micro_step) override {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "stages/engine/states.hpp"
 #include "tests/support/stage_decorator.hpp"
 
 namespace zerolab::test {
@@ -19,21 +20,24 @@ class Watched : public StageDecorator {
 
   void set_up(Model& model) override {
     StageDecorator::set_up(model);
-    copy_to(history_.initial, &OwnedSlice::master);
+    copy_to(history_.initial, [](const OwnedSlice& slice) { return slice.exact(); });
   }
   void publish() override {
     StageDecorator::publish();
-    copy_to(history_.latest, &OwnedSlice::master);
-    copy_to(history_.gradient, &OwnedSlice::gradient);
+    copy_to(history_.latest, [](const OwnedSlice& slice) { return slice.exact(); });
+    copy_to(history_.gradient,
+            [](const OwnedSlice& slice) -> ConstValues { return slice.gradient; });
   }
 
  private:
-  void copy_to(Weights& weights, float* OwnedSlice::*of) {
+  template <typename Part>
+  void copy_to(Weights& weights, Part part) {
     if (replicated() && runtime().rank() != 0) return;
     for (const OwnedSlice& slice : owned()) {
-      if (slice.*of == nullptr) continue;  // the gradient of a frozen parameter
+      if (!part(slice)) continue;  // the gradient of a frozen parameter
       std::vector<float>& values = weights[static_cast<std::size_t>(slice.parameter->id())];
-      std::copy_n(slice.*of, slice.range.size(), values.begin() + slice.range.begin);
+      const std::vector<float> now = floats_on_host(runtime(), part(slice), slice.range.size());
+      std::copy(now.begin(), now.end(), values.begin() + slice.range.begin);
     }
   }
 

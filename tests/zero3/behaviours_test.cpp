@@ -56,7 +56,8 @@ class Seeing : public Scripted {
     if (next >= 0 && next < static_cast<Index>(parameters_.size())) {
       sight.next = parameters_[static_cast<std::size_t>(next)].status();
     }
-    sight.values.assign(own.data, own.data + own.numel());
+    const float* data = own.data;
+    sight.values.assign(data, data + own.numel());
     sights_.push_back(std::move(sight));
   }
 

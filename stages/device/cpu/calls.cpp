@@ -3,9 +3,14 @@
 namespace zerolab {
 namespace {
 
+dnnl::memory::data_type type_of(Dtype dtype) {
+  return dtype == Dtype::bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
+}
+
 // An operand with only the batch dimensions that there are: oneDNN has its fast paths for few.
 // A stride of zero is one matrix that every product of the batch uses.
-onednn::Layout matrix(const Product& product, const Operand& operand, Index rows, Index columns) {
+onednn::Layout matrix(const ProductCall& call, const Operand& operand, Index rows, Index columns) {
+  const Product& product = call.product;
   dnnl::memory::dims sizes, strides;
   const auto add = [&](Index size, Index stride) {
     sizes.push_back(size);
@@ -18,24 +23,27 @@ onednn::Layout matrix(const Product& product, const Operand& operand, Index rows
   add_batch(product.inner, operand.inner_stride);
   add(rows, operand.transposed ? 1 : operand.leading);
   add(columns, operand.transposed ? operand.leading : 1);
-  return onednn::Layout(sizes, dnnl::memory::data_type::f32, strides);
+  return onednn::Layout(sizes, type_of(call.dtype), strides);
 }
 
 // One bias for every row of every product: sizes of 1 in front of n.
-onednn::Layout bias_row(const Product& product) {
+onednn::Layout bias_row(const ProductCall& call) {
+  const Product& product = call.product;
   const std::size_t dimensions =
       2U + (product.outer != 1 ? 1U : 0U) + (product.inner != 1 ? 1U : 0U);
   dnnl::memory::dims sizes(dimensions, 1), strides(dimensions, product.n);
   sizes.back() = product.n;
   strides.back() = 1;
-  return onednn::Layout(sizes, dnnl::memory::data_type::f32, strides);
+  return onednn::Layout(sizes, type_of(call.dtype), strides);
 }
 
-onednn::Descriptor describe_product(const Product& p, const onednn::Context& context) {
-  const onednn::Layout a = matrix(p, p.a, p.m, p.k);
-  const onednn::Layout b = matrix(p, p.b, p.k, p.n);
-  const onednn::Layout c = matrix(p, p.c, p.m, p.n);
-  return p.bias ? onednn::matmul(context, a, b, bias_row(p), c) : onednn::matmul(context, a, b, c);
+onednn::Descriptor describe_product(const ProductCall& call, const onednn::Context& context) {
+  const Product& p = call.product;
+  const onednn::Layout a = matrix(call, p.a, p.m, p.k);
+  const onednn::Layout b = matrix(call, p.b, p.k, p.n);
+  const onednn::Layout c = matrix(call, p.c, p.m, p.n);
+  return p.bias ? onednn::matmul(context, a, b, bias_row(call), c)
+                : onednn::matmul(context, a, b, c);
 }
 
 onednn::Descriptor describe_rows(const RowCall& call, const onednn::Context& context) {
@@ -82,7 +90,8 @@ std::string_view name_of(const Call& call) {
 }
 
 onednn::Descriptor describe(const Call& call, const onednn::Context& context) {
-  if (const auto* product = std::get_if<Product>(&call)) return describe_product(*product, context);
+  if (const auto* product = std::get_if<ProductCall>(&call))
+    return describe_product(*product, context);
   return describe_rows(std::get<RowCall>(call), context);
 }
 

@@ -27,8 +27,15 @@ struct RowCall {
   auto operator<=>(const RowCall&) const = default;
 };
 
+struct ProductCall {
+  Product product;
+  Dtype dtype;  // of all tensors
+
+  auto operator<=>(const ProductCall&) const = default;
+};
+
 /// A call of oneDNN as a value: nothing else decides which primitive computes it.
-using Call = std::variant<Product, RowCall>;
+using Call = std::variant<ProductCall, RowCall>;
 
 std::string_view name_of(const Call& call);
 

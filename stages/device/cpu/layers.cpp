@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cassert>
 #include <limits>
+#include <numeric>
 
 #include "stages/device/cpu/cpu_device.hpp"
 #include "stages/device/cpu/primitives.hpp"
+#include "stages/device/cpu/widened.hpp"
 
 // What the layers of a model need. oneDNN refuses or ignores empty tensors case by case, so every
 // function decides for itself what nothing amounts to.
@@ -28,29 +30,17 @@ float dot(const float* a, const float* b, Index n) {
   return lane[0];
 }
 
-// A product over nothing: the bias, or zero.
-void fill_product(const Product& p, const float* bias, float* c) {
-  for (Index outer = 0; outer < p.outer; ++outer) {
-    for (Index inner = 0; inner < p.inner; ++inner) {
-      float* matrix = c + outer * p.c.outer_stride + inner * p.c.inner_stride;
-      for (Index row = 0; row < p.m; ++row) {
-        float* out = matrix + row * p.c.leading;
-        if (p.bias) {
-          std::copy_n(bias, p.n, out);
-        } else {
-          std::fill_n(out, p.n, 0.0F);
-        }
-      }
-    }
-  }
-}
-
 }  // namespace
 
 CpuDevice::CpuDevice(Ledger& ledger, int threads)
-    : primitives_(std::make_unique<Primitives>(ledger, threads)) {}
+    : ledger_(ledger), primitives_(std::make_unique<Primitives>(ledger, threads)) {}
 
 CpuDevice::~CpuDevice() = default;
+
+Buffer CpuDevice::workspace(Index elements) {
+  return ledger_.allocate(elements * size_of(Dtype::fp32), Category::workspace,
+                          "16-bit values as fp32");
+}
 
 std::string CpuDevice::description() const {
   const int threads = primitives_->threads();
@@ -58,126 +48,202 @@ std::string CpuDevice::description() const {
                      onednn::instruction_set(), threads, threads == 1 ? "" : "s");
 }
 
-void CpuDevice::matmul(const Product& shape, const float* a, const float* b, const float* bias,
-                       float* c) {
-  Product product = shape;
-  product.bias = bias != nullptr;
-  if (product.outer * product.inner * product.m * product.n == 0) return;
-  if (product.k == 0) return fill_product(product, bias, c);
-  if (product.bias) {
-    primitives_->run(
-        product,
-        {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_BIAS, bias}, {DNNL_ARG_DST, c}});
-  } else {
-    primitives_->run(product, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c}});
-  }
+void CpuDevice::sum_rows(Index rows, Index n, ConstValues in, Values out) {
+  Widened wide(*this, out.dtype(), n);
+  float* sum = wide.place(out);
+  fill(sum, n, 0.0F);
+  for (Index row = 0; row < rows; ++row) add(sum, in + row * n, n);
+  wide.store(out, n);
 }
 
-void CpuDevice::sum_rows(Index rows, Index n, const float* in, float* out) {
-  fill(out, n, 0.0F);
-  for (Index row = 0; row < rows; ++row) add(out, in + row * n, n);
-}
-
-void CpuDevice::layer_norm(Index rows, Index width, float epsilon, const float* x,
-                           const float* gamma, const float* beta, float* y, float* mean,
-                           float* variance) {
+void CpuDevice::layer_norm(Index rows, Index width, float epsilon, ConstValues x, ConstValues gamma,
+                           ConstValues beta, Values y, float* mean, float* variance) {
   if (rows == 0) return;
   if (width == 0) {
     fill(mean, rows, 0.0F);
     fill(variance, rows, 0.0F);
     return;
   }
-  primitives_->run(RowCall{RowOperation::layer_norm, rows, width, epsilon},
-                   {{DNNL_ARG_SRC, x},
-                    {DNNL_ARG_SCALE, gamma},
-                    {DNNL_ARG_SHIFT, beta},
-                    {DNNL_ARG_DST, y},
-                    {DNNL_ARG_MEAN, mean},
-                    {DNNL_ARG_VARIANCE, variance}});
+  const Index most = rows_at_a_time(x.dtype(), rows, width);
+  Widened gains(*this, gamma.dtype(), width), shifts(*this, beta.dtype(), width);
+  Widened ins(*this, x.dtype(), most * width), outs(*this, y.dtype(), most * width);
+  const float* gain = gains.read(gamma, width);
+  const float* shift = shifts.read(beta, width);
+  for (Index row = 0; row < rows; row += most) {
+    const Index count = std::min(most, rows - row), n = count * width;
+    const Values out = y + row * width;
+    primitives_->run(RowCall{RowOperation::layer_norm, count, width, epsilon},
+                     {{DNNL_ARG_SRC, ins.read(x + row * width, n)},
+                      {DNNL_ARG_SCALE, gain},
+                      {DNNL_ARG_SHIFT, shift},
+                      {DNNL_ARG_DST, outs.place(out)},
+                      {DNNL_ARG_MEAN, mean + row},
+                      {DNNL_ARG_VARIANCE, variance + row}});
+    outs.store(out, n);
+  }
 }
 
-void CpuDevice::layer_norm_backward(Index rows, Index width, float epsilon, const float* x,
-                                    const float* gamma, const float* mean, const float* variance,
-                                    const float* dy, float* dx, float* dgamma, float* dbeta) {
+void CpuDevice::layer_norm_backward(Index rows, Index width, float epsilon, ConstValues x,
+                                    ConstValues gamma, const float* mean, const float* variance,
+                                    ConstValues dy, Values dx, Values dgamma, Values dbeta) {
   if (rows == 0 || width == 0) {
     fill(dgamma, width, 0.0F);
     fill(dbeta, width, 0.0F);
     return;
   }
-  primitives_->run(RowCall{RowOperation::layer_norm_backward, rows, width, epsilon},
-                   {{DNNL_ARG_SRC, x},
-                    {DNNL_ARG_SCALE, gamma},
-                    {DNNL_ARG_SHIFT, gamma},  // 2.6 insists on one and does not read it
-                    {DNNL_ARG_MEAN, mean},
-                    {DNNL_ARG_VARIANCE, variance},
-                    {DNNL_ARG_DIFF_DST, dy},
-                    {DNNL_ARG_DIFF_SRC, dx},
-                    {DNNL_ARG_DIFF_SCALE, dgamma},
-                    {DNNL_ARG_DIFF_SHIFT, dbeta}});
+  const Index most = rows_at_a_time(x.dtype(), rows, width);
+  Widened gains(*this, gamma.dtype(), width);
+  Widened gain_sums(*this, dgamma.dtype(), width), shift_sums(*this, dbeta.dtype(), width);
+  Widened ins(*this, x.dtype(), most * width), gradients(*this, dy.dtype(), most * width);
+  Widened outs(*this, dx.dtype(), most * width);
+  const float* gain = gains.read(gamma, width);
+  float* gain_sum = gain_sums.place(dgamma);
+  float* shift_sum = shift_sums.place(dbeta);
+  // The sums over the first rows are made in place, those over later ones beside them and added.
+  Buffer later;
+  if (most < rows) later = workspace(2 * width);
+  for (Index row = 0; row < rows; row += most) {
+    const Index count = std::min(most, rows - row), n = count * width;
+    const Values out = dx + row * width;
+    float* dgain = row == 0 ? gain_sum : later.floats();
+    float* dshift = row == 0 ? shift_sum : later.floats() + width;
+    primitives_->run(RowCall{RowOperation::layer_norm_backward, count, width, epsilon},
+                     {{DNNL_ARG_SRC, ins.read(x + row * width, n)},
+                      {DNNL_ARG_SCALE, gain},
+                      {DNNL_ARG_SHIFT, gain},  // 2.6 insists on one and does not read it
+                      {DNNL_ARG_MEAN, mean + row},
+                      {DNNL_ARG_VARIANCE, variance + row},
+                      {DNNL_ARG_DIFF_DST, gradients.read(dy + row * width, n)},
+                      {DNNL_ARG_DIFF_SRC, outs.place(out)},
+                      {DNNL_ARG_DIFF_SCALE, dgain},
+                      {DNNL_ARG_DIFF_SHIFT, dshift}});
+    outs.store(out, n);
+    if (row == 0) continue;
+    add(gain_sum, dgain, width);
+    add(shift_sum, dshift, width);
+  }
+  gain_sums.store(dgamma, width);
+  shift_sums.store(dbeta, width);
 }
 
-void CpuDevice::causal_softmax(Index batch, Index length, float factor, float* scores) {
+void CpuDevice::causal_softmax(Index batch, Index length, float factor, Values scores) {
   const Index rows = batch * length;
   if (rows == 0) return;
-  for (Index row = 0; row < rows; ++row) {
-    float* score = scores + row * length;
-    const Index seen = row % length + 1;
-    for (Index i = 0; i < seen; ++i) score[i] *= factor;
-    std::fill(score + seen, score + length, -std::numeric_limits<float>::infinity());
+  const Index most = rows_at_a_time(scores.dtype(), rows, length);
+  Widened wide(*this, scores.dtype(), most * length);
+  for (Index first = 0; first < rows; first += most) {
+    const Index count = std::min(most, rows - first);
+    const Values part = scores + first * length;
+    float* block = wide.load(part, count * length);
+    for (Index row = 0; row < count; ++row) {
+      float* score = block + row * length;
+      const Index seen = (first + row) % length + 1;
+      for (Index i = 0; i < seen; ++i) score[i] *= factor;
+      std::fill(score + seen, score + length, -std::numeric_limits<float>::infinity());
+    }
+    primitives_->run(RowCall{RowOperation::softmax, count, length},
+                     {{DNNL_ARG_SRC, block}, {DNNL_ARG_DST, block}});
+    wide.store(part, count * length);
   }
-  primitives_->run(RowCall{RowOperation::softmax, rows, length},
-                   {{DNNL_ARG_SRC, scores}, {DNNL_ARG_DST, scores}});
 }
 
 void CpuDevice::causal_softmax_backward(Index batch, Index length, float factor,
-                                        const float* probabilities, float* dscores) {
+                                        ConstValues probabilities, Values dscores) {
+  const Index rows = batch * length;
+  if (rows == 0) return;
+  const Index most = rows_at_a_time(dscores.dtype(), rows, length);
+  Widened wide_p(*this, probabilities.dtype(), most * length);
+  Widened wide(*this, dscores.dtype(), most * length);
   // oneDNN 2.6 has only its reference code for this below AVX-512: 36 ns an element.
-  for (Index row = 0; row < batch * length; ++row) {
-    const float* probability = probabilities + row * length;
-    float* dscore = dscores + row * length;
-    const Index seen = row % length + 1;
-    const float mean = dot(probability, dscore, seen);
-    for (Index i = 0; i < seen; ++i) dscore[i] = factor * (probability[i] * (dscore[i] - mean));
-    std::fill(dscore + seen, dscore + length, 0.0F);
+  for (Index first = 0; first < rows; first += most) {
+    const Index count = std::min(most, rows - first);
+    const Values part = dscores + first * length;
+    const float* p = wide_p.read(probabilities + first * length, count * length);
+    float* block = wide.load(part, count * length);
+    for (Index row = 0; row < count; ++row) {
+      const float* probability = p + row * length;
+      float* dscore = block + row * length;
+      const Index seen = (first + row) % length + 1;
+      const float mean = dot(probability, dscore, seen);
+      for (Index i = 0; i < seen; ++i) dscore[i] = factor * (probability[i] * (dscore[i] - mean));
+      std::fill(dscore + seen, dscore + length, 0.0F);
+    }
+    wide.store(part, count * length);
   }
 }
 
-void CpuDevice::embedding(Index count, Index width, const std::int32_t* tokens, const float* table,
-                          float* out) {
+void CpuDevice::embedding(Index count, Index width, const std::int32_t* tokens, ConstValues table,
+                          Values out) {
   for (Index i = 0; i < count; ++i) copy(out + i * width, table + tokens[i] * width, width);
 }
 
 void CpuDevice::embedding_backward(Index count, Index width, Index vocabulary,
-                                   const std::int32_t* tokens, const float* dout, float* dtable) {
+                                   const std::int32_t* tokens, ConstValues dout, Values dtable) {
   fill(dtable, vocabulary * width, 0.0F);
-  for (Index i = 0; i < count; ++i) {
-    assert(tokens[i] >= 0 && tokens[i] < vocabulary);
-    add(dtable + tokens[i] * width, dout + i * width, width);
+  if (count == 0) return;
+  // One row of the table after the other, each over the places of its token in their order, so that
+  // a sum that has 16 bits in the end is rounded once.
+  Buffer buffer =
+      ledger_.allocate(count * size_of(Dtype::int32), Category::workspace, "places of tokens");
+  auto* places = reinterpret_cast<std::int32_t*>(buffer.data());
+  std::iota(places, places + count, 0);
+  std::sort(places, places + count, [tokens](std::int32_t a, std::int32_t b) {
+    return tokens[a] != tokens[b] ? tokens[a] < tokens[b] : a < b;
+  });
+  Widened wide(*this, dtable.dtype(), width);
+  for (Index i = 0; i < count;) {
+    const std::int32_t token = tokens[places[i]];
+    assert(token >= 0 && token < vocabulary);
+    const Values row = dtable + token * width;
+    float* sum = wide.load(row, width);
+    for (; i < count && tokens[places[i]] == token; ++i) add(sum, dout + places[i] * width, width);
+    wide.store(row, width);
   }
 }
 
+// fp32 logits become log-probabilities. 16-bit ones stay: rounded, the logarithms would be too
+// coarse to take their exponentials.
 double CpuDevice::cross_entropy(Index rows, Index classes, const std::int32_t* targets,
-                                float* logits) {
+                                Values logits) {
   double loss = 0;
   if (rows == 0 || classes == 0) return loss;
-  primitives_->run(RowCall{RowOperation::log_softmax, rows, classes},
-                   {{DNNL_ARG_SRC, logits}, {DNNL_ARG_DST, logits}});
-  for (Index row = 0; row < rows; ++row) {
-    assert(targets[row] >= 0 && targets[row] < classes);
-    loss -= static_cast<double>(logits[row * classes + targets[row]]);
+  const Index most = rows_at_a_time(logits.dtype(), rows, classes);
+  Widened wide(*this, logits.dtype(), most * classes);
+  for (Index first = 0; first < rows; first += most) {
+    const Index count = std::min(most, rows - first);
+    float* block = wide.load(logits + first * classes, count * classes);
+    primitives_->run(RowCall{RowOperation::log_softmax, count, classes},
+                     {{DNNL_ARG_SRC, block}, {DNNL_ARG_DST, block}});
+    for (Index row = 0; row < count; ++row) {
+      const Index target = targets[first + row];
+      assert(target >= 0 && target < classes);
+      loss -= static_cast<double>(block[row * classes + target]);
+    }
   }
   return loss;
 }
 
 void CpuDevice::cross_entropy_backward(Index rows, Index classes, float factor,
-                                       const std::int32_t* targets, float* logits) {
+                                       const std::int32_t* targets, Values logits) {
   if (rows == 0 || classes == 0) return;
-  primitives_->run(RowCall{RowOperation::exponential, rows, classes},
-                   {{DNNL_ARG_SRC, logits}, {DNNL_ARG_DST, logits}});
-  for (Index row = 0; row < rows; ++row) {
-    float* dlogits = logits + row * classes;
-    for (Index i = 0; i < classes; ++i) dlogits[i] *= factor;
-    dlogits[targets[row]] -= factor;
+  const Index most = rows_at_a_time(logits.dtype(), rows, classes);
+  Widened wide(*this, logits.dtype(), most * classes);
+  for (Index first = 0; first < rows; first += most) {
+    const Index count = std::min(most, rows - first);
+    const Values part = logits + first * classes;
+    float* block = wide.load(part, count * classes);
+    if (logits.dtype() != Dtype::fp32) {
+      primitives_->run(RowCall{RowOperation::log_softmax, count, classes},
+                       {{DNNL_ARG_SRC, block}, {DNNL_ARG_DST, block}});
+    }
+    primitives_->run(RowCall{RowOperation::exponential, count, classes},
+                     {{DNNL_ARG_SRC, block}, {DNNL_ARG_DST, block}});
+    for (Index row = 0; row < count; ++row) {
+      float* dlogits = block + row * classes;
+      for (Index i = 0; i < classes; ++i) dlogits[i] *= factor;
+      dlogits[targets[first + row]] -= factor;
+    }
+    wide.store(part, count * classes);
   }
 }
 

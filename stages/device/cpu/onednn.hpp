@@ -105,13 +105,18 @@ inline std::string version() {
   return std::to_string(v->major) + "." + std::to_string(v->minor) + "." + std::to_string(v->patch);
 }
 
+/// Whether primitives are generated for this instruction set, or one that extends it.
+inline bool has(dnnl_cpu_isa_t all) {
+  const auto bits = static_cast<unsigned>(all);
+  return (static_cast<unsigned>(dnnl_get_effective_cpu_isa()) & bits) == bits;
+}
+
+/// Whether the processor has instructions that multiply bf16.
+inline bool multiplies_bf16() { return has(dnnl_cpu_isa_avx512_core_bf16); }
+
 /// The instruction set that the primitives are generated for. Families that only one of the two
 /// versions knows are told as what they extend, so that every name here exists in both.
 inline std::string instruction_set() {
-  const auto has = [isa = static_cast<unsigned>(dnnl_get_effective_cpu_isa())](dnnl_cpu_isa_t all) {
-    const auto bits = static_cast<unsigned>(all);
-    return (isa & bits) == bits;
-  };
   if (has(dnnl_cpu_isa_avx512_core_amx)) return "avx512_core_amx";
   if (has(dnnl_cpu_isa_avx512_core_bf16)) return "avx512_core_bf16";
   if (has(dnnl_cpu_isa_avx512_core_vnni)) return "avx512_core_vnni";

@@ -64,7 +64,7 @@ void Primitives::run(const Call& call, std::initializer_list<Argument> arguments
     prepared.arguments.at(DNNL_ARG_SCRATCHPAD).set_data_handle(scratchpad.data());
   }
   for (const Argument& argument : arguments) {
-    prepared.arguments.at(argument.name).set_data_handle(const_cast<float*>(argument.data));
+    prepared.arguments.at(argument.name).set_data_handle(const_cast<void*>(argument.data));
   }
   prepared.primitive.execute(stream_, prepared.arguments);
   stream_.wait();

@@ -19,7 +19,7 @@ class Primitives {
   /// primitive only reads.
   struct Argument {
     int name;
-    const float* data;
+    const void* data;
   };
 
   /// Computes, and returns when it is done. The scratchpad is taken from the ledger meanwhile:

@@ -2,6 +2,7 @@
 #include <bit>
 
 #include "stages/device/cpu/cpu_device.hpp"
+#include "stages/device/cpu/typed.hpp"
 
 namespace zerolab {
 namespace {
@@ -24,28 +25,28 @@ void add_square(std::array<std::uint64_t, SquareSum::kExponents>& buckets, float
   buckets[exponent] += significand * significand;
 }
 
-void count_not_finite(SquareSum& sum, const float* in, Index n) {
+template <typename T>
+void count_not_finite(SquareSum& sum, const T* in, Index n) {
   for (Index i = 0; i < n; ++i) {
-    const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(in[i]) & 0x7FFFFFFFU;
+    const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(widened(in[i])) & 0x7FFFFFFFU;
     if (magnitude >= 0x7F800000U) ++sum.bucket[kNotFinite][magnitude > 0x7F800000U ? 1 : 0];
   }
 }
 
-}  // namespace
-
-SquareSum CpuDevice::square_sum(const float* in, Index n) {
+template <typename T>
+SquareSum sum_squares(const T* in, Index n) {
   SquareSum total;
   for (Index begin = 0; begin < n; begin += kSets * kSquaresPerSet) {
-    const float* part = in + begin;
+    const T* part = in + begin;
     const Index count = std::min(kSets * kSquaresPerSet, n - begin);
     Buckets sets{};
     Index i = 0;
     for (; i + kSets <= count; i += kSets) {
       for (Index set = 0; set < kSets; ++set) {
-        add_square(sets[static_cast<std::size_t>(set)], part[i + set]);
+        add_square(sets[static_cast<std::size_t>(set)], widened(part[i + set]));
       }
     }
-    for (; i < count; ++i) add_square(sets[0], part[i]);
+    for (; i < count; ++i) add_square(sets[0], widened(part[i]));
 
     SquareSum partial;
     bool finite = true;
@@ -61,6 +62,12 @@ SquareSum CpuDevice::square_sum(const float* in, Index n) {
     total += partial;
   }
   return total;
+}
+
+}  // namespace
+
+SquareSum CpuDevice::square_sum(ConstValues in, Index n) {
+  return typed(in, [n](const auto* values) { return sum_squares(values, n); });
 }
 
 }  // namespace zerolab

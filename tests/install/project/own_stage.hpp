@@ -24,7 +24,7 @@ class ParameterServer : public zerolab::Stage {
   void set_up(zerolab::Model& model) override;
   void fetch(const zerolab::Visit& visit) override;
   void release(const zerolab::Visit& visit) override;
-  float* gradient_buffer(zerolab::Parameter& parameter, zerolab::MicroStep micro_step) override;
+  Values gradient_buffer(zerolab::Parameter& parameter, zerolab::MicroStep micro_step) override;
   void gradient_ready(zerolab::Parameter& parameter, zerolab::MicroStep micro_step) override;
   void finish_gradients() override;
   std::vector<zerolab::OwnedSlice> owned() override;
