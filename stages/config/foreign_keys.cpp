@@ -210,6 +210,11 @@ const std::array kSpellings{
     Spelling{"zero_optimization.allgather_sequential",
              "zero_optimization.stage3_allgather_sequential", false, nullptr},
     Spelling{"bfloat16.enabled", "bf16.enabled", false, nullptr},
+    Spelling{"bfloat16.check_grad_overflow", "bf16.check_grad_overflow", false, nullptr},
+    Spelling{"bfloat16.immediate_grad_update", "bf16.immediate_grad_update", false, nullptr},
+    Spelling{"bfloat16.bf16_master_weights_and_grads", "bf16.bf16_master_weights_and_grads", false,
+             nullptr},
+    Spelling{"bfloat16.bf16_optimizer_states", "bf16.bf16_optimizer_states", false, nullptr},
 };
 
 }  // namespace

@@ -161,6 +161,14 @@ void check_precision(const Settings& settings, Collected& all) {
              "and bf16.enabled are both true; a model has one working precision");
     return;
   }
+  const Chosen* sums = all.asked_for("data_types.grad_accum_dtype");
+  if (sums != nullptr && settings.grad_accum_dtype != std::nullopt &&
+      settings.grad_accum_dtype != Dtype::fp32 && settings.grad_accum_dtype != settings.dtype) {
+    complain(all, Code::config_contradiction, *sums,
+             fmt::format("is {}, but gradients are {}, which it does not hold; take fp32, or leave "
+                         "it out",
+                         sums->value.dump(), name_of(settings.dtype)));
+  }
   const Chosen* weights = all.asked_for("data_types.param_dtype");
   if (weights != nullptr && !weights->value.is_null() &&
       weights->value != name_of(settings.dtype)) {

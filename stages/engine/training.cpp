@@ -38,12 +38,13 @@ void check_progress(const Engine& engine, const RankReport& report, Index steps)
   }
   const bool nothing_learned = engine.steps_done() == steps && engine.updates_done() == 0;
   if (in_a_row < kMostSkippedInARow && !nothing_learned) return;
-  throw Error(Code::not_finite,
-              fmt::format("step {}: {}; {} step{} in a row skipped, and nothing changes that would "
-                          "make the next one better",
-                          engine.steps_done(), report.steps.back().why_skipped, in_a_row,
-                          in_a_row == 1 ? " is" : "s are"),
-              "lower the learning rate, or clip the gradient (gradient_clipping)");
+  throw Error(
+      Code::not_finite,
+      fmt::format("step {}: {}; {}, and nothing changes that would make the next one better",
+                  engine.steps_done(), report.steps.back().why_skipped,
+                  nothing_learned ? std::string("no step has changed a weight")
+                                  : fmt::format("{} steps in a row were skipped", in_a_row)),
+      "lower the learning rate, or clip the gradient (gradient_clipping)");
 }
 
 void run_steps(Engine& engine, const Training& training, const Ledger& ledger,

@@ -28,6 +28,7 @@
 #include "tests/support/chain.hpp"
 #include "tests/support/layer_harness.hpp"
 #include "tests/support/run_ranks.hpp"
+#include "tests/support/scripted.hpp"
 #include "tests/support/stage_decorator.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/support/trainings.hpp"
@@ -224,6 +225,14 @@ void diverge() {
   run(1, training);
 }
 
+void overflow_for_ever() {
+  Training training = training_of_script(
+      {{3}}, [](Index, const Moment&) { return std::numeric_limits<float>::infinity(); }, 0);
+  training.settings.dtype = Dtype::fp16;
+  training.settings.loss_scale.initial_scale_power = 1;
+  run(1, training);
+}
+
 void write_one_copy() {
   Training training = training_of_odd_sizes(0);
   training.settings.zero.enable_sanity_checks = true;
@@ -286,7 +295,7 @@ const std::map<Code, std::function<void()>>& provocations() {
       {Code::config_unknown_key,
        [] { resolve_file(R"({"zero_optimization": {"reduce_bukcet_size": 5}})"); }},
       {Code::config_contradiction, contradict},
-      {Code::config_unsupported, [] { resolve_file(R"({"fp16": {"enabled": true}})"); }},
+      {Code::config_unsupported, [] { resolve_file(R"({"amp": {"enabled": true}})"); }},
       {Code::data, short_text},
       {Code::output_folder, foreign_folder},
       {Code::model_description,
@@ -330,6 +339,7 @@ const std::map<Code, std::function<void()>>& provocations() {
       {Code::not_bit_identical, other_bits},
       {Code::not_finite, diverge},
       {Code::replicas_differ, write_one_copy},
+      {Code::loss_scale_at_minimum, overflow_for_ever},
       {Code::communication, other_sizes},
       {Code::collective_mismatch, other_collectives},
       {Code::peer_failed, [] { throw PeerFailed(2); }},

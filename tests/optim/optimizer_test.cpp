@@ -101,10 +101,10 @@ TEST_CASE("clipping leaves small gradients alone and brings large ones down to t
   CHECK(clip_factor(0, 1) == 1);
   CHECK(clip_factor(0.5, 1) == 1);
   CHECK(clip_factor(1.5, 2) == 1);
-  CHECK(clip_factor(4, 1) == static_cast<float>(1 / 4.000001));
-  CHECK(clip_factor(4, 2) == static_cast<float>(2 / 4.000001));
+  CHECK(static_cast<float>(clip_factor(4, 1)) == static_cast<float>(1 / 4.000001));
+  CHECK(static_cast<float>(clip_factor(4, 2)) == static_cast<float>(2 / 4.000001));
   // exactly at the limit the millionth decides
-  CHECK(clip_factor(1, 1) == static_cast<float>(1 / 1.000001));
+  CHECK(static_cast<float>(clip_factor(1, 1)) == static_cast<float>(1 / 1.000001));
   CHECK(clip_factor(1 - 1e-6, 1) == 1);
 }
 

@@ -15,7 +15,8 @@ struct Moment {
 };
 using Script = std::function<float(Index element, const Moment&)>;
 
-/// Reads one parameter, passes its input on, and gives the gradient that the script says.
+/// Reads one parameter, passes its input on, and gives the gradient that the script says; in fp16
+/// times the loss scale. (With micro-batches of 1 or 2 the scale is seen exactly.)
 class Scripted : public Module {
  public:
   /// With a parameter of its own, `name`.weight, drawn from the standard normal distribution.
@@ -28,6 +29,8 @@ class Scripted : public Module {
   Tensor do_backward(const Tensor& output_gradient) override;
 
  private:
+  float loss_scale(const Tensor& output_gradient) const;
+
   Parameter& parameter_;
   Script script_;
 };

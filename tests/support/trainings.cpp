@@ -25,7 +25,7 @@ class Idle : public Module {
     return input;
   }
   Tensor do_backward(const Tensor& output_gradient) override {
-    add_gradient(nothing_, [](float*) {});
+    add_gradient(nothing_, [](Values) {});
     return output_gradient;
   }
 

@@ -78,7 +78,7 @@ TEST_CASE("every event is a line of JSON with its place and its fields", "[trace
   CHECK(without_place(5) ==
         json::parse(R"({"ev":"span","module":"layer","kind":"forward","start":1.0,"end":2.0})"));
   CHECK(without_place(6) ==
-        json::parse(R"({"ev":"step","loss":2.5,"grad_norm":1.25,"lr":0.003,"scale":1,
+        json::parse(R"({"ev":"step","loss":2.5,"grad_norm":1.25,"lr":0.003,"flushed":0,"scale":1,
       "skipped":false,"hash":"0000000000000abc"})"));
   CHECK(without_place(7) == json::parse(R"({"ev":"note","text":"hello"})"));
 }
