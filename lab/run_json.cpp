@@ -64,6 +64,7 @@ Json run_json(const Plan& plan, const Effective& effective, const Training& trai
       {"stage", training.settings.zero.stage},
       {"world_size", communicator.size()},
       {"transport", communicator.description()},
+      {"device", device_description(training.threads)},
       {"threads_per_rank", training.threads},
       {"device_memory",
        training.device_memory == Ledger::kUnlimited ? Json(nullptr) : Json(training.device_memory)},

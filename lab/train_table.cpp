@@ -16,6 +16,8 @@ using Align = Table::Align;
 
 constexpr std::size_t kStepsShown = 8;
 
+// std::abs takes the sign off a NaN.
+
 // Some steps, evenly spaced, the first and the last among them.
 std::set<std::size_t> chosen_steps(std::size_t count) {
   std::set<std::size_t> chosen;
@@ -39,9 +41,9 @@ std::string steps_table(const RankReport& report, Style style) {
   if (scaled) table.columns.insert(table.columns.begin() + 1, {"loss scale"});
   for (const std::size_t i : chosen_steps(report.steps.size())) {
     const StepResult& step = report.steps[i];
-    std::vector<std::string> row{fmt::to_string(i + 1), fmt::format("{:.6f}", step.loss),
-                                 fmt::format("{:.6f}", step.grad_norm), hash_text(step.hash),
-                                 human_seconds(step.seconds)};
+    std::vector<std::string> row{fmt::to_string(i + 1), fmt::format("{:.6f}", std::abs(step.loss)),
+                                 fmt::format("{:.6f}", std::abs(step.grad_norm)),
+                                 hash_text(step.hash), human_seconds(step.seconds)};
     if (scheduled) row.insert(row.begin() + 1, fmt::format("{:.3g}", step.learning_rate));
     if (scaled) row.insert(row.begin() + 1, fmt::to_string(step.scale));
     table.rows.push_back(std::move(row));
@@ -92,8 +94,7 @@ std::string hiding_text(const RankReport& report) {
 }
 
 // What 16 bits have cost.
-std::string rounding_text(const RankReport& report, const Training& training) {
-  const Dtype dtype = training.settings.dtype;
+std::string rounding_text(const RankReport& report) {
   std::string text;
   if (const Index skipped = skipped_steps(report); skipped > 0) {
     text += fmt::format(" {} of {} steps skipped{}\n", skipped, report.steps.size(),
@@ -101,12 +102,12 @@ std::string rounding_text(const RankReport& report, const Training& training) {
                             ? ": the weights are what they were"
                             : "");
   }
-  if (dtype == Dtype::fp32) return text;
   RoundingLoss loss;
   for (const StepResult& step : report.steps) loss += step.rounding;
+  if (loss.rounded == 0) return text;
   return text +
-         fmt::format(" {:.3g}% of the gradient elements that were rounded to {} became zero\n",
-                     100 * loss.share(), name_of(dtype));
+         fmt::format(" {:.3g}% of the gradient elements that were rounded to 16 bits became zero\n",
+                     100 * loss.share());
 }
 
 }  // namespace
@@ -117,9 +118,9 @@ std::string train_table(const RankReport& report, const Training& training, int 
                      "\n" + traffic_table(report, style) + hiding_text(report) + "\n";
   for (const ValidationResult& result : report.validation) {
     text += fmt::format(" held-out loss after step {}: {:.4f} nats per byte\n", result.step,
-                        result.loss);
+                        std::abs(result.loss));
   }
-  text += rounding_text(report, training);
+  text += rounding_text(report);
   return text + fmt::format(" {:.0f} tokens/s\n", tokens_per_second(report, training, ranks));
 }
 

@@ -12,8 +12,8 @@ namespace {
 constexpr std::string_view kUsage =
     "zerolab_bench TOPIC [--quick]: one of the topics of lab/bench/run, as a table.\n"
     "  alone          products, memory, start-up\n"
-    "  with ranks     stages, overlap, recording, profile: on threads, or under mpirun on "
-    "processes\n"
+    "  with ranks     stages, precision, overlap, recording, profile: on threads, or under mpirun\n"
+    "                 on processes\n"
     "  under mpirun   collectives\n"
     "--quick runs the smallest thing that is run at all; its figures mean nothing.\n";
 
@@ -28,6 +28,8 @@ const Topic* find_topic(std::string_view name) {
   static constexpr std::array kTopics{
       Topic{"products", "CpuDevice's products: share of oneDNN's own speed", products},
       Topic{"stages", "time of a step, gpt-mini", nullptr, stages, 4},
+      Topic{"precision", "speed of bf16 and fp16 in units of fp32's, gpt-mini", nullptr, precision,
+            1},
       Topic{"collectives", "collectives: our time / MPI's", nullptr, collectives},
       Topic{"overlap", "stage 3 on an emulated link: share of its time that is hidden", nullptr,
             overlap, 2},

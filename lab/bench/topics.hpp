@@ -23,6 +23,8 @@ struct Effort {
 std::vector<Figure> products(Effort effort);
 /// Every stage against stage 0 and against fewer ranks, gpt-mini.
 std::vector<Figure> stages(Worlds& worlds, Effort effort);
+/// bf16 and fp16 against fp32: products, and steps of gpt-mini.
+std::vector<Figure> precision(Worlds& worlds, Effort effort);
 /// Our collectives against MPI's own non-blocking ones. Under mpirun only.
 std::vector<Figure> collectives(Worlds& worlds, Effort effort);
 /// How much of a slow link's time stage 3 hides behind compute, at 2 ranks.

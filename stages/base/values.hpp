@@ -12,6 +12,7 @@ void expect_fp32(Dtype dtype);
 
 /// Where elements lie in device memory, and of which type they are. Code that computes with floats
 /// itself may take them as such; that throws Error (Code::usage) when they are 16-bit.
+// NOLINTBEGIN(google-explicit-constructor): floats are values, and values may be taken as floats.
 class ConstValues {
  public:
   ConstValues() = default;
@@ -65,5 +66,6 @@ class Values {
   void* data_ = nullptr;
   Dtype dtype_ = Dtype::fp32;
 };
+// NOLINTEND(google-explicit-constructor)
 
 }  // namespace zerolab

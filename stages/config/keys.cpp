@@ -85,7 +85,7 @@ std::string_view only_stages_0_and_1(const Settings& settings) {
   return settings.zero.stage < 2 ? "" : "stages 2 and 3 always do";
 }
 std::string_view only_stages_2_and_3(const Settings& settings) {
-  return settings.zero.stage >= 2
+  return settings.zero.stage >= 2 || settings.zero.reduce_every_micro_step
              ? ""
              : "in stages 0 and 1 all gradients lie end to end in one buffer anyway";
 }

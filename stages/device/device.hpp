@@ -55,6 +55,8 @@ struct SquareSum {
   std::array<std::array<std::uint64_t, 2>, kExponents> bucket{};
 
   SquareSum& operator+=(const SquareSum& other);
+  /// Whether every value was.
+  bool finite() const { return bucket[kExponents - 1] == std::array<std::uint64_t, 2>{}; }
   /// The square root, in a decided order: NaN if a value was NaN, else infinite if one was.
   double root() const;
 };

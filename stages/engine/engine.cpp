@@ -24,6 +24,7 @@ struct Engine::Outcome {
   std::set<int> not_finite_losses = {};  // ranks
   int rank = -1;                         // the lowest with a gradient that is not finite,
   Index parameter = kNone;               // and its first such gradient
+  Index sum = kNone;                     // a parameter whose mean gradient is not finite
 };
 
 Engine::Engine(Runtime& runtime, Model& model, std::unique_ptr<Stage> stage, Index sequence_length)
@@ -59,6 +60,7 @@ StepResult Engine::step(const BatchSource& batches) {
 
   not_finite_ = kNone;
   rounding_ = {};
+  recomputing_ = 0;
   std::vector<double> losses;
   for (Index g = 0; g < settings.gradient_accumulation_steps; ++g) {
     micro_step_ = {g, settings.gradient_accumulation_steps};
@@ -94,7 +96,9 @@ StepResult Engine::step(const BatchSource& batches) {
   if (result.skipped) {
     result.why_skipped = why_not_finite(outcome);
     if (scaler_.dynamic() && can_go_on) {
-      result.why_skipped += fmt::format("; loss scale {} -> {}", scale, scaler_.scale());
+      result.why_skipped += scaler_.scale() == scale
+                                ? fmt::format("; loss scale {} stays (hysteresis)", scale)
+                                : fmt::format("; loss scale {} -> {}", scale, scaler_.scale());
     }
   }
 
@@ -140,8 +144,11 @@ std::string Engine::why_not_finite(const Outcome& outcome) const {
                        fmt::join(outcome.not_finite_losses, ", "));
   }
   if (outcome.parameter == kNone) {
-    return fmt::format("the loss is {:.6g} and the gradient norm {}", outcome.loss,
-                       outcome.grad_norm);
+    const Index id = std::max(outcome.sum, Index{0});
+    return fmt::format(
+        "the gradient of '{}' is finite on every rank and in every micro-step, but their mean is "
+        "not",
+        model_.parameters()[static_cast<std::size_t>(id)].name());
   }
   const Parameter& parameter = model_.parameters()[static_cast<std::size_t>(outcome.parameter)];
   return fmt::format("the gradient of '{}' on rank {} is not finite", parameter.name(),
@@ -317,12 +324,15 @@ Engine::Outcome Engine::share_outcome(const std::vector<double>& losses) {
   struct Mine {
     SquareSum squares;
     RoundingLoss rounding;
-    Index not_finite = kNone;
+    Index not_finite = kNone, not_finite_sum = kNone;
   };
-  Mine mine{{}, rounding_, not_finite_};
+  Mine mine{{}, rounding_, not_finite_, kNone};
   for (const OwnedSlice& slice : counted()) {
     if (!slice.parameter->requires_grad()) continue;
     mine.squares += runtime_.device.square_sum(slice.gradient, slice.range.size());
+    if (mine.not_finite_sum == kNone && !mine.squares.finite()) {
+      mine.not_finite_sum = slice.parameter->id();
+    }
   }
   std::vector<std::byte> bytes(sizeof(mine) + losses.size() * sizeof(double));
   std::memcpy(bytes.data(), &mine, sizeof(mine));
@@ -335,6 +345,7 @@ Engine::Outcome Engine::share_outcome(const std::vector<double>& losses) {
     std::memcpy(&mine, all[rank].data(), sizeof(mine));
     squares += mine.squares;
     outcome.rounding += mine.rounding;
+    outcome.sum = std::max(outcome.sum, mine.not_finite_sum);
     if (mine.not_finite == kNone || outcome.rank >= 0) continue;
     outcome.rank = static_cast<int>(rank);
     outcome.parameter = mine.not_finite;
@@ -372,6 +383,9 @@ std::uint64_t Engine::parameter_hash() {
 
 void Engine::before(const Visit& visit) {
   const Recorder::Clock::time_point start = Recorder::Clock::now();
+  if (visit.kind == VisitKind::recompute && recomputing_++ == 0) {  // it rounds no gradients
+    rounding_ += runtime_.device.rounding_loss();
+  }
   runtime_.recorder.begin_module(visit.module.name());
   for (Parameter* parameter : visit.module.reads()) ParameterState::begin_use(*parameter);
   try {
@@ -390,6 +404,9 @@ void Engine::end_uses(const Visit& visit) {
 }
 
 void Engine::after(const Visit& visit) {
+  if (visit.kind == VisitKind::recompute && --recomputing_ == 0) {
+    rounding_ = rounding_ - runtime_.device.rounding_loss();
+  }
   end_uses(visit);
   stage_->release(visit);
   Recorder& recorder = runtime_.recorder;

@@ -110,6 +110,7 @@ class Engine : private ModuleHooks {
   Index updates_done_ = 0;
   Index not_finite_ = kNone;  // the first parameter in this step whose gradient here is not finite
   RoundingLoss rounding_;     // of this step's gradients here
+  Index recomputing_ = 0;     // modules that run again inside backward
   std::vector<Recorder::Clock::time_point> span_starts_;
 };
 

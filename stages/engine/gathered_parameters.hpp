@@ -13,7 +13,7 @@ namespace zerolab {
 ///
 ///     {
 ///       GatheredParameters scope(runtime, stage, {&embedding}, 0);
-///       if (runtime.rank() == 0) fill(values_in_scope(runtime, embedding));
+///       if (runtime.rank() == 0) write_in_scope(runtime, embedding, values);
 ///     }  // every rank has rank 0's values now
 ///
 /// All ranks make it and end it together, with the same parameters and owner. A parameter given

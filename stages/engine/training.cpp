@@ -44,7 +44,8 @@ void check_progress(const Engine& engine, const RankReport& report, Index steps)
                   engine.steps_done(), report.steps.back().why_skipped,
                   nothing_learned ? std::string("no step has changed a weight")
                                   : fmt::format("{} steps in a row were skipped", in_a_row)),
-      "lower the learning rate, or clip the gradient (gradient_clipping)");
+      "lower the learning rate, or clip the gradient (gradient_clipping); instead of a fixed "
+      "fp16.loss_scale try a smaller one, or 0, which finds it");
 }
 
 void run_steps(Engine& engine, const Training& training, const Ledger& ledger,
@@ -87,6 +88,12 @@ std::vector<MemoryUse> memory_of_all_ranks(CommStream& comm, const Ledger& ledge
 
 }  // namespace
 
+std::string device_description(int threads) {
+  Recorder recorder(0);
+  Ledger ledger("device", recorder);
+  return CpuDevice(ledger, threads).description();
+}
+
 RankReport train(Communicator& communicator, Recorder& recorder, const Training& training) {
   agree(communicator, facts(training));
   RankReport report;
@@ -107,7 +114,6 @@ RankReport train(Communicator& communicator, Recorder& recorder, const Training&
 
     report.parameters = model->parameters().numel();
     report.trainable = model->parameters().trainable_numel();
-    report.device = device.description();
     report.memory = memory_of_all_ranks(comm, ledger);
   }
   report.left_over = ledger.live();

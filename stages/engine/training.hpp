@@ -64,7 +64,6 @@ struct MemoryUse {
 struct RankReport {
   Index parameters = 0;  // elements; a tied parameter counts once
   Index trainable = 0;   // of them
-  std::string device;
   std::vector<StepResult> steps;
   std::vector<ValidationResult> validation;
   std::vector<Generation> generations;  // the same on every rank
@@ -75,6 +74,9 @@ struct RankReport {
   CommTotals generation_comm;           // of the passes that generated text
   Usage left_over;                      // live after the engine and the model are gone: all zero
 };
+
+/// What a training runs on, for run.json.
+std::string device_description(int threads);
 
 /// Runs it on this rank. Every rank must call it with the same training; throws Error
 /// (Code::ranks_disagree) on all ranks when their seeds differ, or what they are to generate.

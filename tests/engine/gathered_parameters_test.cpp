@@ -3,7 +3,9 @@
 #include "stages/engine/gathered_parameters.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <stdexcept>
 
@@ -359,6 +361,46 @@ TEST_CASE("a rank that there is not cannot be the one that writes", "[engine]") 
     REQUIRE(error);
     CHECK(error->code() == Code::usage);
     CHECK(contains(error->what(), "there are 2 ranks"));
+  }
+}
+
+TEST_CASE("in 16 bits what a scope writes becomes the master, and what it leaves keeps its own",
+          "[engine]") {
+  for (const int ranks : {1, 3, 4}) {
+    for (const int stage : {0, 1, 2, 3}) {
+      INFO(ranks << " ranks, stage " << stage);
+      Training training = training_of_odd_sizes(stage);
+      training.settings.dtype = Dtype::bf16;
+      const auto right = run_ranks(ranks, [&](Communicator& communicator) {
+        Rank rank(communicator, training);
+        Parameter& table = rank.parameter("embedding.weight");
+        const auto masters = [&] {
+          std::map<Index, float> result;
+          for (const OwnedSlice& slice : rank.engine.stage().owned()) {
+            if (slice.parameter != &table) continue;
+            for (Index i = slice.range.begin; i < slice.range.end; ++i) {
+              result[i] = slice.master[i - slice.range.begin];
+            }
+          }
+          return result;
+        };
+        std::map<Index, float> expected = masters();
+        const int owner = ranks - 1;
+        {
+          GatheredParameters scope(rank.runtime, rank.engine.stage(), {&table}, owner);
+          if (communicator.rank() == owner) {
+            std::vector<float> values = read_in_scope(rank.runtime, table);
+            values[7] = 0.3F;
+            write_in_scope(rank.runtime, table, values);
+          }
+        }
+        if (expected.count(7) > 0) expected[7] = widened(rounded<Bf16>(0.3F));
+        const bool kept = masters() == expected;
+        rank.engine.step(training.batches);
+        return kept && std::abs(rank.values("embedding.weight")[7] - 0.3F) < 0.02F;
+      });
+      CHECK(right == std::vector<bool>(static_cast<std::size_t>(ranks), true));
+    }
   }
 }
 

@@ -31,8 +31,7 @@ struct Rank {
   }
   std::vector<float> values(std::string_view name) {
     GatheredParameters scope(runtime, engine.stage(), {&parameter(name)});
-    const float* data = parameter(name).data;
-    return {data, data + parameter(name).numel()};
+    return read_in_scope(runtime, parameter(name));
   }
   /// Everything is as if nobody had looked.
   bool rests() {

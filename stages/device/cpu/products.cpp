@@ -49,7 +49,9 @@ struct Dense {
   }
 };
 
-Index elements_widened(const Product& p) { return batch(p) * (p.m * p.k + p.k * p.n + p.m * p.n); }
+Index elements_widened(const Product& p) {
+  return batch(p) * (p.m * p.k + p.k * p.n + p.m * p.n) + (p.bias ? p.n : 0);
+}
 
 void widen_operand(const Product& p, const Operand& operand, const Dense& dense, ConstValues in,
                    float* out) {
@@ -129,7 +131,7 @@ void CpuDevice::widened_product(const Product& p, ConstValues a, ConstValues b, 
   }
 
   const Dense dense_a(p.a, p.m, p.k), dense_b(p.b, p.k, p.n), dense_c(p.c, p.m, p.n);
-  Buffer buffer = workspace(elements_widened(p) + (p.bias ? p.n : 0));
+  Buffer buffer = workspace(elements_widened(p));
   float* wide_a = buffer.floats();
   float* wide_b = wide_a + batch(p) * dense_a.size();
   float* wide_c = wide_b + batch(p) * dense_b.size();

@@ -73,11 +73,12 @@ void write_embedding(Runtime& runtime, Engine& engine) {
   Parameter& embedding = engine.model().parameters().at("embedding.weight");
   const GatheredParameters scope(runtime, engine.stage(), {&embedding}, 0);  // rank 0 writes
   if (runtime.rank() != 0) return;
-  const std::span<float> values = values_in_scope(runtime, embedding);
+  std::vector<float> values = read_in_scope(runtime, embedding);
   std::fill(values.begin(), values.end(), 0.0F);
   for (Index t = 0; t < kVocabulary; ++t) {
     values[static_cast<std::size_t>(t * kWidth + t % kWidth)] = t < kWidth ? 1.0F : -1.0F;
   }
+  write_in_scope(runtime, embedding, values);
 }  // now every rank has rank 0's values, and trains on them
 
 Training ten_steps(std::function<std::unique_ptr<Stage>(Runtime&)> stage) {

@@ -11,6 +11,7 @@ namespace own {
 
 ParameterServer::ParameterServer(Runtime& runtime)
     : runtime_(runtime),
+      held_(runtime),
       buckets_(
           runtime,
           [this](const Bucket& bucket, std::string owner) {
@@ -24,28 +25,28 @@ Range ParameterServer::owned_range() const { return {0, is_server() ? layout_.pa
 void ParameterServer::set_up(Model& model) {
   model_parameters_ = &model.parameters();
   layout_ = FlatLayout(model_parameters_->trainable_sizes(), runtime_.ranks());
-  parameters_ = FlatBuffer(runtime_, {0, layout_.padded()}, Category::parameters, "parameters");
-  gradients_ = FlatBuffer(runtime_, owned_range(), Category::gradients, "gradients");
-  moments_ = flat_moments(runtime_, owned_range());
+  const Settings& settings = runtime_.settings;
+  parameters_ = FlatBuffer(runtime_, {0, layout_.padded()}, settings.dtype, Category::parameters,
+                           "parameters");
+  gradients_ = FlatBuffer(runtime_, owned_range(), settings.accumulation_dtype(),
+                          Category::gradients, "gradients");
+  optimizer_ = FlatOptimizer(runtime_, owned_range());
   buckets_.set_up(layout_.padded());
   initialise_whole(runtime_, *model_parameters_, layout_, parameters_);
   frozen_.set_up(runtime_, *model_parameters_);
+  initialise_masters(runtime_, owned());
 }
 
 // Every parameter is always whole on every rank.
 void ParameterServer::fetch(const Visit& /*visit*/) {}
 void ParameterServer::release(const Visit& /*visit*/) {}
 
-float* ParameterServer::gradient_buffer(Parameter& parameter, MicroStep /*micro_step*/) {
-  Buffer& held = held_[parameter.id()];
-  held = hold_gradient(runtime_, parameter, layout_.padded_parameter(parameter.id()).size());
-  return held.floats();
+Values ParameterServer::gradient_buffer(Parameter& parameter, MicroStep /*micro_step*/) {
+  return held_.hold(parameter, layout_.padded_parameter(parameter.id()).size());
 }
 
 void ParameterServer::gradient_ready(Parameter& parameter, MicroStep micro_step) {
-  micro_step_ = micro_step;
-  const Range range = layout_.padded_parameter(parameter.id());
-  buckets_.add({&parameter, std::move(held_.extract(parameter.id()).mapped()), range.size()});
+  buckets_.add(held_.take(parameter, micro_step));
 }
 
 // A reduce-scatter whose parts are everything for rank 0 and nothing for the rest is a reduce. It
@@ -57,7 +58,7 @@ Pending ParameterServer::reduce(const Bucket& bucket, std::string owner) {
     bounds.front() = 0;
     runs.push_back({gradient.data, std::move(bounds)});
   }
-  return reduce_scatter(runtime_.comm, runs, mean_factor(runtime_), std::move(owner));
+  return reduce_to_owners(runtime_, runs, std::move(owner));
 }
 
 // The bucket frees the whole gradients, so the server keeps a copy.
@@ -65,7 +66,8 @@ void ParameterServer::keep_mean(const Bucket& bucket) {
   if (!is_server()) return;
   for (const ReadyGradient& gradient : bucket) {
     const Range range = layout_.padded_parameter(gradient.parameter->id());
-    accumulate(runtime_, micro_step_, gradient.data, gradients_.at(range.begin), range.size());
+    accumulate(runtime_, gradient.micro_step, gradient.data, gradients_.at(range.begin),
+               range.size());
   }
 }
 
@@ -74,7 +76,7 @@ void ParameterServer::finish_gradients() { buckets_.flush(); }
 // The engine updates, and counts in norm and hash, what is named here: on the other ranks nothing.
 std::vector<OwnedSlice> ParameterServer::owned() {
   return joined(
-      flat_slices(*model_parameters_, layout_, owned_range(), gradients_, parameters_, moments_),
+      flat_slices(*model_parameters_, layout_, owned_range(), parameters_, gradients_, optimizer_),
       frozen_.share(runtime_));
 }
 
@@ -86,9 +88,12 @@ void ParameterServer::publish() {
       ParameterState::move(parameter, to, Cause::publish, "", runtime_.recorder);
     }
   };
-  const std::span<float> weights(parameters_.at(0), static_cast<std::size_t>(layout_.padded()));
+  const Values weights = parameters_.at(0);
+  const std::span<std::byte> bytes(
+      static_cast<std::byte*>(weights.data()),
+      static_cast<std::size_t>(layout_.padded() * size_of(weights.dtype())));
   move_all(Status::inflight);
-  Pending weights_sent = broadcast(runtime_.comm, std::as_writable_bytes(weights), 0, "parameters");
+  Pending weights_sent = broadcast(runtime_.comm, bytes, 0, "parameters");
   runtime_.comm.wait(weights_sent);
   move_all(Status::available);
 }

@@ -1,11 +1,10 @@
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
 #include "stages/engine/gradient_buckets.hpp"
-#include "stages/engine/states.hpp"
+#include "stages/engine/micro_step_gradients.hpp"
 
 namespace own {
 
@@ -24,7 +23,8 @@ class ParameterServer : public zerolab::Stage {
   void set_up(zerolab::Model& model) override;
   void fetch(const zerolab::Visit& visit) override;
   void release(const zerolab::Visit& visit) override;
-  Values gradient_buffer(zerolab::Parameter& parameter, zerolab::MicroStep micro_step) override;
+  zerolab::Values gradient_buffer(zerolab::Parameter& parameter,
+                                  zerolab::MicroStep micro_step) override;
   void gradient_ready(zerolab::Parameter& parameter, zerolab::MicroStep micro_step) override;
   void finish_gradients() override;
   std::vector<zerolab::OwnedSlice> owned() override;
@@ -42,10 +42,9 @@ class ParameterServer : public zerolab::Stage {
   zerolab::ParameterSet* model_parameters_ = nullptr;
   zerolab::FlatLayout layout_;
   zerolab::FlatBuffer parameters_, gradients_;
-  std::vector<zerolab::FlatBuffer> moments_;
+  zerolab::FlatOptimizer optimizer_;
   zerolab::FrozenParameters frozen_;
-  std::map<zerolab::Index, zerolab::Buffer> held_;  // whole gradients that are not finished
-  zerolab::MicroStep micro_step_;                   // the one whose gradients are in the buckets
+  zerolab::HeldGradients held_;  // whole gradients that are not finished
   zerolab::GradientBuckets buckets_;
 };
 
