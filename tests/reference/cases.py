@@ -32,3 +32,19 @@ GRADIENTS = {
     "mlp_gradients": ({"type": "mlp", "vocabulary": 7, "sequence_length": 3, "embedding": 5,
                        "hidden": [33, 3]}, 3),
 }
+
+# In bf16, with the number of ranks. A sum that one program rounds up and the other down leads on to
+# more of them. So steps of the large models are small, and the seeds of the others were chosen such
+# that it does not begin at once.
+TRAINING_BF16 = {
+    "gpt_nano_bf16": ((GPT_NANO, dict(SGD, learning_rate=0.02), 2**32 + 7), 4),
+    "gpt_tiny_bf16": ((GPT_TINY, SGD, 5 * 2**32 + 11), 3),
+    "mlp_small_bf16": ((MLP_SMALL, dict(ADAM_W, learning_rate=3e-4), 2**32 + 25), 3),
+    "mlp_small_sgd_bf16": ((MLP_SMALL, SGD, 2**32 + 24), 3),
+}
+
+# Six sequences, with the number of ranks; the seeds are such that no rounding is near a tie.
+GRADIENTS_BF16 = {
+    "gpt_gradients_bf16": (GRADIENTS["gpt_gradients"][0], 30, 3),
+    "mlp_gradients_bf16": (GRADIENTS["mlp_gradients"][0], 12, 3),
+}

@@ -14,6 +14,13 @@ LAYER_NORM_EPSILON = 1e-5
 Parameter = namedtuple("Parameter", "name shape init deviation")
 
 
+class Weights(OrderedDict):
+    """Parameters by name, and how operations on them are carried out: here as PyTorch does."""
+
+    def run(self, operation, *inputs):
+        return operation(*inputs)
+
+
 def weight(name, shape, deviation):
     return Parameter(name, shape, "normal", deviation)
 
@@ -69,7 +76,7 @@ def parameters(model):
 
 def initial_weights(model, seed, dtype):
     """Leaf tensors by name: the float32 initial values, held in dtype."""
-    result = OrderedDict()
+    result = Weights()
     for number, (name, shape, init, deviation) in enumerate(parameters(model)):
         if init == "normal":
             value = torch.from_numpy(inputs.almost_normal(seed, number, shape, deviation)).to(dtype)
@@ -88,12 +95,22 @@ def attention_scale(head_width):
 
 
 def linear(w, name, x):
-    return functional.linear(x, w[f"{name}.weight"], w[f"{name}.bias"])
+    return w.run(functional.linear, x, w[f"{name}.weight"], w[f"{name}.bias"])
+
+
+def rows_of(table, tokens):
+    return table[tokens]
 
 
 def layer_norm(w, name, x):
     scale, shift = w[f"{name}.weight"], w[f"{name}.bias"]
-    return functional.layer_norm(x, x.shape[-1:], scale, shift, LAYER_NORM_EPSILON)
+    return w.run(functional.layer_norm, x, x.shape[-1:], scale, shift, LAYER_NORM_EPSILON)
+
+
+def causal_softmax(scores, scale):
+    """scores [..., T, T]: a position sees itself and those before it."""
+    future = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+    return (scores * scale).masked_fill(future, -math.inf).softmax(dim=-1)
 
 
 def attention(w, name, x, heads):
@@ -103,29 +120,31 @@ def attention(w, name, x, heads):
         part.reshape(batch, length, heads, width // heads).transpose(1, 2)
         for part in linear(w, f"{name}.qkv", x).split(width, dim=-1)
     )
-    scores = q @ k.transpose(-1, -2) * attention_scale(width // heads)
-    future = torch.ones(length, length, dtype=torch.bool).triu(1)
-    mixed = scores.masked_fill(future, -math.inf).softmax(dim=-1) @ v
+    scores = w.run(torch.matmul, q, k.transpose(-1, -2))
+    probabilities = w.run(causal_softmax, scores, attention_scale(width // heads))
+    mixed = w.run(torch.matmul, probabilities, v)
     return linear(w, f"{name}.projection", mixed.transpose(1, 2).reshape(x.shape))
 
 
 def transformer_logits(model, w, tokens):
     """tokens [B, T] -> logits [B, T, V]."""
-    x = w["token_embedding.weight"][tokens] + w["position_embedding.weight"]
+    table = w["token_embedding.weight"]
+    x = w.run(torch.add, w.run(rows_of, table, tokens), w["position_embedding.weight"])
     for i in range(model["layers"]):
         block = f"blocks.{i}"
         normed = layer_norm(w, f"{block}.norm1", x)
-        x = x + attention(w, f"{block}.attention", normed, model["heads"])
+        x = w.run(torch.add, x, attention(w, f"{block}.attention", normed, model["heads"]))
         normed = layer_norm(w, f"{block}.norm2", x)
-        x = x + linear(w, f"{block}.mlp.down", gelu(linear(w, f"{block}.mlp.up", normed)))
-    return layer_norm(w, "final_norm", x) @ w["token_embedding.weight"].T
+        inner = w.run(gelu, linear(w, f"{block}.mlp.up", normed))
+        x = w.run(torch.add, x, linear(w, f"{block}.mlp.down", inner))
+    return w.run(torch.matmul, layer_norm(w, "final_norm", x), table.T)
 
 
 def mlp_logits(model, w, tokens):
     """tokens [B, T] -> logits [B, V] of the one token that follows."""
-    x = w["embedding.weight"][tokens].flatten(1)
+    x = w.run(rows_of, w["embedding.weight"], tokens).flatten(1)
     for i in range(len(model["hidden"])):
-        x = gelu(linear(w, f"layers.{i}", x))
+        x = w.run(gelu, linear(w, f"layers.{i}", x))
     return linear(w, f"layers.{len(model['hidden'])}", x)
 
 

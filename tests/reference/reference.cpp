@@ -82,6 +82,7 @@ Training training_of(const nlohmann::json& reference) {
   training.stage = [](Runtime& runtime) { return make_stage(runtime); };
   training.sequence_length = model.sequence_length;
   training.settings.optimizer = optimizer_of(reference);
+  if (reference.contains("dtype")) training.settings.dtype = Dtype::bf16;
   training.settings.gradient_clipping = reference.at("gradient_clipping").get<double>();
   training.seed = reference.at("seed").get<std::uint64_t>();
   training.steps = static_cast<Index>(reference.at("losses").size());

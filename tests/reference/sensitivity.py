@@ -24,12 +24,12 @@ def interleaved_heads(w, name, x, heads):
     batch, length, width = x.shape
     order = torch.arange(width).reshape(width // heads, heads).T.flatten()
     rows = torch.cat([order, order + width, order + 2 * width])
-    mixed = {
+    mixed = models.Weights({
         f"{name}.qkv.weight": w[f"{name}.qkv.weight"][rows],
         f"{name}.qkv.bias": w[f"{name}.qkv.bias"][rows],
         f"{name}.projection.weight": w[f"{name}.projection.weight"][:, order],
         f"{name}.projection.bias": w[f"{name}.projection.bias"],
-    }
+    })
     return ATTENTION(mixed, name, x, heads)
 
 
