@@ -176,8 +176,9 @@ class Device {
   /// (base/hash.hpp).
   virtual std::uint64_t hash(std::uint64_t parameter, Index first, ConstValues in, Index n) = 0;
 
-  /// Of all calls so far.
+  /// Of all calls of the compute thread so far; and of `ordered_sum`, which runs beside it.
   virtual RoundingLoss rounding_loss() const = 0;
+  virtual RoundingLoss rounding_loss_of_sums() const = 0;
 };
 
 }  // namespace zerolab

@@ -269,6 +269,7 @@ void Engine::backward(Tensor logits) {
   set_pass(VisitKind::backward);
   gradients_left_ = model_.parameters().size();
   const RoundingLoss before = runtime_.device.rounding_loss();
+  const RoundingLoss sums_before = runtime_.device.rounding_loss_of_sums();
   runtime_.device.cross_entropy_backward(
       logits.rows(), logits.width(),
       static_cast<float>(scaler_.scale() / static_cast<double>(logits.rows())), targets_.ints(),
@@ -283,6 +284,7 @@ void Engine::backward(Tensor logits) {
   }
   stage_->finish_gradients();
   rounding_ += runtime_.device.rounding_loss() - before;
+  rounding_ += runtime_.device.rounding_loss_of_sums() - sums_before;
 }
 
 // Every rank must reduce the same gradients in the same order, though what a rank uses, and in

@@ -46,7 +46,8 @@ std::vector<std::string> bits_of(int ranks, const Training& training) {
   std::vector<std::string> lines = bits(reports[0]);
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const StepResult& step = reports[0].steps[i];
-    lines[i] += fmt::format(" {} {} {}", step.scale, step.skipped, step.rounding.flushed);
+    lines[i] += fmt::format(" {} {} {} {}", step.scale, step.skipped, step.rounding.rounded,
+                            step.rounding.flushed);
   }
   return lines;
 }
@@ -74,32 +75,29 @@ TEST_CASE("N1: in bf16 and fp16 all stages give the same bits at 1, 2, 3 and 4 r
 TEST_CASE("N1: with accumulation the stages differ by rounding, unless each micro-step is reduced",
           "[engine]") {
   for (const Dtype dtype : {Dtype::fp32, Dtype::bf16, Dtype::fp16}) {
-    {
-      constexpr int ranks = 3;
-      std::vector<std::vector<std::string>> summed, reduced;
-      std::vector<RankReport> reports;
-      for (const int stage : kStages) {
-        INFO(name_of(dtype) << ", " << ranks << " ranks, stage " << stage);
-        Training training = with(training_of(tiny_transformer(), stage), dtype);
-        training.steps = 4;
-        training.settings.gradient_accumulation_steps = 4;
-        reports.push_back(run(ranks, training)[0]);
-        summed.push_back(bits(reports.back()));
-        training.settings.zero.reduce_every_micro_step = true;
-        reduced.push_back(bits(run(ranks, training)[0]));
-        CHECK(reduced.back() == reduced.front());
-        // stages 2 and 3 reduce every micro-step as it is
-        if (stage >= 2) CHECK(summed.back() == reduced.back());
-      }
-      CHECK(summed[1] == summed[0]);
-      CHECK(summed[2] != summed[0]);
-      // The first step starts from the same weights: an ulp of the gradient's type, and no more.
-      const double ulp = dtype == Dtype::fp32 ? 16 : dtype == Dtype::fp16 ? 0x1p13 : 0x1p16;
-      CHECK(reports[2].steps[0].loss == reports[0].steps[0].loss);
-      CHECK(ulps_of_fp32(reports[2].steps[0].grad_norm, reports[0].steps[0].grad_norm) < ulp);
-      for (std::size_t i = 0; i < 4; ++i) {
-        CHECK(ulps_of_fp32(reports[2].steps[i].loss, reports[0].steps[i].loss) < 16 * ulp);
-      }
+    std::vector<std::vector<std::string>> summed, reduced;
+    std::vector<RankReport> reports;
+    for (const int stage : kStages) {
+      INFO(name_of(dtype) << ", stage " << stage);
+      Training training = with(training_of(tiny_transformer(), stage), dtype);
+      training.steps = 4;
+      training.settings.gradient_accumulation_steps = 4;
+      reports.push_back(run(3, training)[0]);
+      summed.push_back(bits(reports.back()));
+      training.settings.zero.reduce_every_micro_step = true;
+      reduced.push_back(bits(run(3, training)[0]));
+      CHECK(reduced.back() == reduced.front());
+      // stages 2 and 3 reduce every micro-step as it is
+      if (stage >= 2) CHECK(summed.back() == reduced.back());
+    }
+    CHECK(summed[1] == summed[0]);
+    CHECK(summed[2] != summed[0]);
+    // The first step starts from the same weights: an ulp of the gradient's type, and no more.
+    const double ulp = dtype == Dtype::fp32 ? 16 : dtype == Dtype::fp16 ? 0x1p13 : 0x1p16;
+    CHECK(reports[2].steps[0].loss == reports[0].steps[0].loss);
+    CHECK(ulps_of_fp32(reports[2].steps[0].grad_norm, reports[0].steps[0].grad_norm) < ulp);
+    for (std::size_t i = 0; i < 4; ++i) {
+      CHECK(ulps_of_fp32(reports[2].steps[i].loss, reports[0].steps[i].loss) < 16 * ulp);
     }
   }
 }
@@ -133,7 +131,7 @@ TEST_CASE("N3: in 16 bits neither buckets nor overlap nor prefetching change a b
           training.settings.zero.prefetch_bucket_size = overlap ? 1000 : 0;
           training.settings.zero.param_persistence_threshold = overlap ? 9 : 0;
           training.settings.activation_checkpointing = overlap;
-          const std::vector<std::string> now = bits(run(3, training)[0]);
+          const std::vector<std::string> now = bits_of(3, training);
           if (expected.empty()) expected = now;
           INFO(name_of(dtype) << ", stage " << stage << ", bucket " << bucket);
           CHECK(now == expected);
@@ -398,7 +396,7 @@ TEST_CASE("a norm that is infinite or NaN is reported, and its step skipped, in 
         Training training = training_of_script(
             {{4}, {3}},
             [bad](Index element, const Moment& moment) {
-              return moment.step == 2 && moment.rank == 2 && element == 2 ? bad : 1.0F;
+              return moment.step == 2 && moment.rank >= 1 && element == 2 ? bad : 1.0F;
             },
             stage);
         training.settings.dtype = dtype;
@@ -412,7 +410,7 @@ TEST_CASE("a norm that is infinite or NaN is reported, and its step skipped, in 
           CHECK(step.skipped);
           CHECK(std::isnan(step.grad_norm) == std::isnan(bad));
           CHECK_FALSE(std::isfinite(step.grad_norm));
-          CHECK(contains(step.why_skipped, "the gradient of '1.weight' on rank 2 is not finite"));
+          CHECK(contains(step.why_skipped, "the gradient of '1.weight' on rank 1 is not finite"));
           CHECK(step.hash == report.steps[0].hash);
           CHECK_FALSE(report.steps[2].skipped);
           CHECK(report.steps[2].hash != step.hash);

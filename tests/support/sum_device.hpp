@@ -55,6 +55,7 @@ class SumDevice final : public Device {
   bool finite(ConstValues, Index) override { no(); }
   std::uint64_t hash(std::uint64_t, Index, ConstValues, Index) override { no(); }
   RoundingLoss rounding_loss() const override { no(); }
+  RoundingLoss rounding_loss_of_sums() const override { no(); }
 
  private:
   [[noreturn]] static void no() { throw std::logic_error("SumDevice only sums"); }

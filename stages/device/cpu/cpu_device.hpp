@@ -69,6 +69,7 @@ class CpuDevice : public Device {
   bool finite(ConstValues in, Index n) override;
   std::uint64_t hash(std::uint64_t parameter, Index first, ConstValues in, Index n) override;
   RoundingLoss rounding_loss() const override;
+  RoundingLoss rounding_loss_of_sums() const override;
 
  private:
   class Widened;
@@ -81,7 +82,8 @@ class CpuDevice : public Device {
 
   Ledger& ledger_;
   std::unique_ptr<Primitives> primitives_;
-  std::atomic<Index> rounded_ = 0, flushed_ = 0;  // the communication worker rounds, too
+  RoundingLoss rounding_loss_;
+  std::atomic<Index> rounded_sums_ = 0, flushed_sums_ = 0;  // by the communication worker
 };
 
 }  // namespace zerolab

@@ -34,25 +34,30 @@ RoundingLoss round_block(const float* in, Index n, T* out) {
   return {not_zero, flushed};
 }
 
-}  // namespace
-
 // Rounds to the type of `out`.
-void CpuDevice::store(const float* in, Index n, Values out) {
+RoundingLoss round_into(const float* in, Index n, Values out) {
+  RoundingLoss loss;
   typed(out, [&](auto* values) {
     if constexpr (std::is_same_v<decltype(values), float*>) {
       if (n > 0) std::memmove(values, in, static_cast<std::size_t>(n) * sizeof(float));
     } else {
-      RoundingLoss loss;
       by_blocks(n, [&](Index begin, Index count) {
         loss += round_block(in + begin, count, values + begin);
       });
-      rounded_ += loss.rounded;
-      flushed_ += loss.flushed;
     }
   });
+  return loss;
 }
 
-RoundingLoss CpuDevice::rounding_loss() const { return {rounded_, flushed_}; }
+}  // namespace
+
+void CpuDevice::store(const float* in, Index n, Values out) {
+  rounding_loss_ += round_into(in, n, out);
+}
+
+RoundingLoss CpuDevice::rounding_loss() const { return rounding_loss_; }
+
+RoundingLoss CpuDevice::rounding_loss_of_sums() const { return {rounded_sums_, flushed_sums_}; }
 
 void CpuDevice::positions(Index rows, Index length, std::int32_t* out) {
   for (Index row = 0; row < rows; ++row) {
@@ -114,6 +119,7 @@ void CpuDevice::ordered_sum(std::span<const ConstValues> parts, Index n, float f
   if (parts.empty()) return fill(out, n, 0.0F);
   // `out` is written once, after all the parts were read.
   float sum[kBlock];
+  RoundingLoss loss;
   by_blocks(n, [&](Index begin, Index count) {
     widen(parts[0] + begin, count, sum);
     for (const ConstValues part : parts.subspan(1)) {
@@ -122,8 +128,10 @@ void CpuDevice::ordered_sum(std::span<const ConstValues> parts, Index n, float f
       });
     }
     for (Index i = 0; i < count; ++i) sum[i] *= factor;
-    store(sum, count, out + begin);
+    loss += round_into(sum, count, out + begin);
   });
+  rounded_sums_ += loss.rounded;
+  flushed_sums_ += loss.flushed;
 }
 
 void CpuDevice::random_normal(Values out, Index first, Index n, std::uint64_t seed,
