@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <set>
@@ -19,7 +20,8 @@ namespace zerolab {
 /// What a step has to know of all ranks.
 struct Engine::Outcome {
   double loss = 0;
-  double grad_norm = 0;  // of the scaled loss
+  double grad_norm = 0;   // of the gradients as they are: of the scaled loss,
+  double correction = 1;  // and of a mean over all targets, also those that do not count
   RoundingLoss rounding = {};
   std::set<int> not_finite_losses = {};  // ranks
   int rank = -1;                         // the lowest with a gradient that is not finite,
@@ -61,6 +63,7 @@ StepResult Engine::step(const BatchSource& batches) {
   not_finite_ = kNone;
   rounding_ = {};
   recomputing_ = 0;
+  counts_ = {};
   std::vector<double> losses;
   for (Index g = 0; g < settings.gradient_accumulation_steps; ++g) {
     micro_step_ = {g, settings.gradient_accumulation_steps};
@@ -77,8 +80,9 @@ StepResult Engine::step(const BatchSource& batches) {
   recorder.set_phase(Phase::step);
   const Outcome outcome = share_outcome(losses);
   const double scale = scaler_.scale();
+  const double divisor = scale / outcome.correction;  // what gradients are too large by
   StepResult result{.loss = outcome.loss,
-                    .grad_norm = outcome.grad_norm / scale,
+                    .grad_norm = outcome.grad_norm / divisor,
                     .learning_rate = scheduled_learning_rate(
                         settings.schedule, settings.optimizer.learning_rate, updates_done_),
                     .scale = scale,
@@ -87,7 +91,7 @@ StepResult Engine::step(const BatchSource& batches) {
   const bool checked = settings.dtype != Dtype::bf16 || settings.check_grad_overflow;
   result.skipped = checked && !finite;
   if (!result.skipped) {
-    update_weights(result.learning_rate, result.grad_norm, scale);
+    update_weights(result.learning_rate, result.grad_norm, divisor);
     recorder.set_phase(Phase::publish);
     stage_->publish();
     recorder.set_phase(Phase::step);
@@ -125,12 +129,12 @@ StepResult Engine::step(const BatchSource& batches) {
   return result;
 }
 
-void Engine::update_weights(float learning_rate, double grad_norm, double scale) {
+void Engine::update_weights(float learning_rate, double grad_norm, double divisor) {
   const Settings& settings = runtime_.settings;
   OptimizerSettings optimizer = settings.optimizer;
   optimizer.learning_rate = learning_rate;
   const auto factor =
-      static_cast<float>(clip_factor(grad_norm, settings.gradient_clipping) / scale);
+      static_cast<float>(clip_factor(grad_norm, settings.gradient_clipping) / divisor);
   ++updates_done_;
   for (const OwnedSlice& slice : stage_->owned()) {
     if (!slice.parameter->requires_grad()) continue;
@@ -172,6 +176,7 @@ double Engine::evaluate(const BatchSource& batches, Index sequences,
   if (!shape) shape = BatchShape{runtime_.settings.micro_batch, sequence_length_};
   const Index micro = shape->sequences;
   const Index rounds = ceil_div(sequences, micro * runtime_.ranks());
+  counts_ = {};
   std::vector<double> losses;
   for (Index round = 0; round < rounds; ++round) {
     const Index position = (round * runtime_.ranks() + runtime_.rank()) * micro;
@@ -181,17 +186,25 @@ double Engine::evaluate(const BatchSource& batches, Index sequences,
     });
   }
 
+  losses.push_back(static_cast<double>(counts_.all));
+  losses.push_back(static_cast<double>(counts_.counting));
   const auto all = share(runtime_.comm, std::as_bytes(std::span(losses)), "validation loss");
+  const auto shared = [&all](std::size_t rank, Index i) {
+    double value = 0;
+    std::memcpy(&value, all[rank].data() + static_cast<std::size_t>(i) * sizeof(value),
+                sizeof(value));
+    return value;
+  };
+  TargetCounts counts;
   double sum = 0;
   for (Index round = 0; round < rounds; ++round) {
-    for (const std::vector<std::byte>& of_rank : all) {
-      double loss = 0;
-      std::memcpy(&loss, of_rank.data() + static_cast<std::size_t>(round) * sizeof(loss),
-                  sizeof(loss));
-      sum += loss;
-    }
+    for (std::size_t rank = 0; rank < all.size(); ++rank) sum += shared(rank, round);
   }
-  return sum / static_cast<double>(rounds * runtime_.ranks());
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    counts.all += static_cast<Index>(shared(rank, rounds));
+    counts.counting += static_cast<Index>(shared(rank, rounds + 1));
+  }
+  return sum / static_cast<double>(rounds * runtime_.ranks()) * counts.correction();
 }
 
 std::vector<float> Engine::logits_behind(const std::vector<std::int32_t>& tokens, Index at) {
@@ -239,6 +252,9 @@ Tensor Engine::forward(const BatchSource& batches, Index step, Index position, B
     }
     host_targets.resize(static_cast<std::size_t>(sequences));
   }
+  counts_.all += static_cast<Index>(host_targets.size());
+  counts_.counting += std::count_if(host_targets.begin(), host_targets.end(),
+                                    [](std::int32_t target) { return target >= 0; });
   targets_ = uploaded({static_cast<Index>(host_targets.size())}, host_targets, "targets");
   const bool training = context_.pass == VisitKind::forward;
   return run_model(host_tokens, shape, training ? Phase::forward : Phase::evaluate);
@@ -326,9 +342,10 @@ Engine::Outcome Engine::share_outcome(const std::vector<double>& losses) {
   struct Mine {
     SquareSum squares;
     RoundingLoss rounding;
+    TargetCounts counts;
     Index not_finite = kNone, not_finite_sum = kNone;
   };
-  Mine mine{{}, rounding_, not_finite_, kNone};
+  Mine mine{{}, rounding_, counts_, not_finite_, kNone};
   for (const OwnedSlice& slice : counted()) {
     if (!slice.parameter->requires_grad()) continue;
     mine.squares += runtime_.device.square_sum(slice.gradient, slice.range.size());
@@ -343,10 +360,13 @@ Engine::Outcome Engine::share_outcome(const std::vector<double>& losses) {
 
   Outcome outcome;
   SquareSum squares;
+  TargetCounts counts;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     std::memcpy(&mine, all[rank].data(), sizeof(mine));
     squares += mine.squares;
     outcome.rounding += mine.rounding;
+    counts.all += mine.counts.all;
+    counts.counting += mine.counts.counting;
     outcome.sum = std::max(outcome.sum, mine.not_finite_sum);
     if (mine.not_finite == kNone || outcome.rank >= 0) continue;
     outcome.rank = static_cast<int>(rank);
@@ -363,7 +383,8 @@ Engine::Outcome Engine::share_outcome(const std::vector<double>& losses) {
       if (!std::isfinite(loss)) outcome.not_finite_losses.insert(static_cast<int>(rank));
     }
   }
-  outcome.loss = sum / static_cast<double>(all.size() * losses.size());
+  outcome.correction = counts.correction();
+  outcome.loss = sum / static_cast<double>(all.size() * losses.size()) * outcome.correction;
   return outcome;
 }
 

@@ -1,8 +1,10 @@
 // Kind c of docs/cases.md: the same numbers in every stage, and the right ones.
 
+#include <array>
 #include <cmath>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/given_weights.hpp"
 #include "tests/support/layers.hpp"
 #include "tests/support/naive_bigram.hpp"
 #include "tests/support/scripted.hpp"
@@ -60,6 +62,30 @@ Training with_same_samples(int stage, int ranks, Index accumulation) {
 /// 1 to 16 on average over the four ranks.
 float one_to_sixteen(Index element, const Moment& moment) {
   return static_cast<float>(element + 1) + 0.5F * (2 * static_cast<float>(moment.rank) - 3);
+}
+
+// --- B44 -----------------------------------------------------------------------------------------
+
+/// Logits that are a row of a table: token 0 costs a loss of 1, token 1 one of 4.
+Training priced_tokens(int stage) {
+  const Training training = training_of_chain(
+      [](ParameterSet& parameters) { return Links{embedding(parameters, 2, 2)}; }, 2, stage);
+  return with_weights(plain(training), [](const Parameter&, Index element) {
+    const std::array<double, 4> table{0, std::log(std::exp(1.0) - 1), 0,
+                                      std::log(std::exp(4.0) - 1)};
+    return static_cast<float>(table[static_cast<std::size_t>(element)]);
+  });
+}
+
+/// The first 7 positions of the global batch are token 0, the next 7 token 1, of which two count;
+/// behind them nothing does.
+void seven_and_two(Index, Index position, Index count, Index, std::int32_t* tokens,
+                   std::int32_t* targets) {
+  for (Index i = 0; i < count; ++i) {
+    const Index at = position + i;
+    tokens[i] = at < 7 ? 0 : 1;
+    targets[i] = at < 9 ? 0 : -1;
+  }
 }
 
 // --- B48 -----------------------------------------------------------------------------------------
@@ -222,6 +248,44 @@ TEST_CASE("B39: all ranks have the norm of the mean gradient, before clipping, a
       clipped[0][i] -= static_cast<float>(static_cast<double>(i + 1) / norm);
     }
     CHECK(largest_difference(history.latest, clipped) < 1e-6);
+  }
+}
+
+TEST_CASE("B44: the loss is the mean over the tokens that count, whatever rank they are on",
+          "[cases]") {
+  for (const int stage : kStages) {
+    // two micro-steps; two ranks; three of them, the last without a token that counts
+    for (const auto& [ranks, accumulation] : {std::pair{1, 2}, {2, 1}, {3, 1}}) {
+      INFO("stage " << stage << ", " << ranks << " ranks, " << accumulation << " micro-steps");
+      Training training = priced_tokens(stage);
+      training.settings.micro_batch = 7;
+      training.settings.gradient_accumulation_steps = accumulation;
+      training.batches = seven_and_two;
+      training.validation = seven_and_two;
+      training.validation_sequences = 7 * ranks * accumulation;
+      training.steps = 1;
+      WeightHistory history;
+      const RankReport report = run(ranks, with_history(training, history))[0];
+      CHECK(near(report.steps[0].loss, 15.0 / 9));
+      // by row of the table: the share of its tokens times (probabilities - target)
+      const std::array<double, 2> row{7.0 / 9 * (std::exp(-1.0) - 1),
+                                      2.0 / 9 * (std::exp(-4.0) - 1)};
+      CHECK(near(report.steps[0].grad_norm, std::sqrt(2 * (row[0] * row[0] + row[1] * row[1]))));
+      for (std::size_t i = 0; i < 4; ++i) {
+        const double gradient = i % 2 == 0 ? row[i / 2] : -row[i / 2];
+        const double moved =
+            static_cast<double>(history.initial[0][i]) - static_cast<double>(history.latest[0][i]);
+        CHECK(std::abs(moved - 0.1 * gradient) < 1e-6);
+      }
+      // the same tokens after the update: cheaper, and a mean over nine as well
+      REQUIRE(report.validation.size() == 1);
+      const auto loss_of = [&](std::size_t token) {
+        const double difference = static_cast<double>(history.latest[0][2 * token + 1]) -
+                                  static_cast<double>(history.latest[0][2 * token]);
+        return std::log(1 + std::exp(difference));
+      };
+      CHECK(near(report.validation[0].loss, (7 * loss_of(0) + 2 * loss_of(1)) / 9));
+    }
   }
 }
 

@@ -227,6 +227,18 @@ TEST_CASE("B84: keys of one precision block are not accepted in the other, all i
   CHECK(resolve(config(R"({"fp16": {"enabled": false, "loss_scale": 128}})")).warnings.empty());
 }
 
+TEST_CASE("B46: an optimizer that looks at whole weights is refused in every stage, by name",
+          "[config]") {
+  for (const int stage : {0, 1, 2, 3}) {
+    for (const char* type : {"Lamb", "Adafactor", "Muon"}) {
+      check_refused(fmt::format(R"({{"optimizer": {{"type": "{}"}},
+                                     "zero_optimization": {{"stage": {}}}}})",
+                                type, stage),
+                    Code::config_unsupported, {"optimizer.type", type, "Adam, AdamW or SGD"});
+    }
+  }
+}
+
 TEST_CASE("a scheduler has its own parameters, and those that come down say until when",
           "[config]") {
   const ScheduleSettings schedule =

@@ -216,7 +216,8 @@ double CpuDevice::cross_entropy(Index rows, Index classes, const std::int32_t* t
                      {{DNNL_ARG_SRC, block}, {DNNL_ARG_DST, block}});
     for (Index row = 0; row < count; ++row) {
       const Index target = targets[first + row];
-      assert(target >= 0 && target < classes);
+      assert(target < classes);
+      if (target < 0) continue;
       loss -= static_cast<double>(block[row * classes + target]);
     }
   }
@@ -240,8 +241,13 @@ void CpuDevice::cross_entropy_backward(Index rows, Index classes, float factor,
                      {{DNNL_ARG_SRC, block}, {DNNL_ARG_DST, block}});
     for (Index row = 0; row < count; ++row) {
       float* dlogits = block + row * classes;
+      const Index target = targets[first + row];
+      if (target < 0) {
+        std::fill_n(dlogits, classes, 0.0F);
+        continue;
+      }
       for (Index i = 0; i < classes; ++i) dlogits[i] *= factor;
-      dlogits[targets[first + row]] -= factor;
+      dlogits[target] -= factor;
     }
     wide.store(part, count * classes);
   }
