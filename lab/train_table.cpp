@@ -16,7 +16,10 @@ using Align = Table::Align;
 
 constexpr std::size_t kStepsShown = 8;
 
-// std::abs takes the sign off a NaN.
+// Of a number from 0; a NaN has no sign.
+std::string digits(double value, int count) {
+  return fmt::format("{:.{}f}", std::abs(value), count);
+}
 
 // Some steps, evenly spaced, the first and the last among them.
 std::set<std::size_t> chosen_steps(std::size_t count) {
@@ -41,9 +44,9 @@ std::string steps_table(const RankReport& report, Style style) {
   if (scaled) table.columns.insert(table.columns.begin() + 1, {"loss scale"});
   for (const std::size_t i : chosen_steps(report.steps.size())) {
     const StepResult& step = report.steps[i];
-    std::vector<std::string> row{fmt::to_string(i + 1), fmt::format("{:.6f}", std::abs(step.loss)),
-                                 fmt::format("{:.6f}", std::abs(step.grad_norm)),
-                                 hash_text(step.hash), human_seconds(step.seconds)};
+    std::vector<std::string> row{fmt::to_string(i + 1), digits(step.loss, 6),
+                                 digits(step.grad_norm, 6), hash_text(step.hash),
+                                 human_seconds(step.seconds)};
     if (scheduled) row.insert(row.begin() + 1, fmt::format("{:.3g}", step.learning_rate));
     if (scaled) row.insert(row.begin() + 1, fmt::to_string(step.scale));
     table.rows.push_back(std::move(row));
@@ -117,8 +120,8 @@ std::string train_table(const RankReport& report, const Training& training, int 
   std::string text = steps_table(report, style) + "\n" + memory_table(report.memory[0], style) +
                      "\n" + traffic_table(report, style) + hiding_text(report) + "\n";
   for (const ValidationResult& result : report.validation) {
-    text += fmt::format(" held-out loss after step {}: {:.4f} nats per byte\n", result.step,
-                        std::abs(result.loss));
+    text += fmt::format(" held-out loss after step {}: {} nats per byte\n", result.step,
+                        digits(result.loss, 4));
   }
   text += rounding_text(report);
   return text + fmt::format(" {:.0f} tokens/s\n", tokens_per_second(report, training, ranks));

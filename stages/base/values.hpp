@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "stages/base/dtype.hpp"
 #include "stages/base/half.hpp"
@@ -67,5 +68,11 @@ class Values {
   Dtype dtype_ = Dtype::fp32;
 };
 // NOLINTEND(google-explicit-constructor)
+
+/// The memory of n elements.
+inline std::span<std::byte> bytes_of(Values values, Index n) {
+  return {static_cast<std::byte*>(values.data()),
+          static_cast<std::size_t>(n * size_of(values.dtype()))};
+}
 
 }  // namespace zerolab

@@ -10,11 +10,6 @@ namespace {
 struct Piece {
   Values data;
   Index elements = 0;
-
-  std::span<std::byte> bytes() const {
-    return {static_cast<std::byte*>(data.data()),
-            static_cast<std::size_t>(elements * size_of(data.dtype()))};
-  }
 };
 using Pieces = std::vector<Piece>;  // in the order of the runs, none empty
 
@@ -54,11 +49,14 @@ Pieces part_of(const std::vector<Run>& runs, int owner) {
 }
 
 void send(Exchange& exchange, int to, const Pieces& pieces) {
-  for (const Piece& piece : pieces) exchange.sends.push_back({to, piece.bytes()});
+  for (const Piece& piece : pieces)
+    exchange.sends.push_back({to, bytes_of(piece.data, piece.elements)});
 }
 
 void receive(Exchange& exchange, int from, const Pieces& pieces) {
-  for (const Piece& piece : pieces) exchange.receives.push_back({from, piece.bytes()});
+  for (const Piece& piece : pieces) {
+    exchange.receives.push_back({from, bytes_of(piece.data, piece.elements)});
+  }
 }
 
 /// The other ranks, the next one first, so that not everybody turns to rank 0 at once.

@@ -70,8 +70,14 @@ struct RoundingLoss {
   double share() const {
     return rounded == 0 ? 0 : static_cast<double>(flushed) / static_cast<double>(rounded);
   }
-  RoundingLoss& operator+=(const RoundingLoss& other);
-  RoundingLoss operator-(const RoundingLoss& earlier) const;
+  RoundingLoss& operator+=(const RoundingLoss& other) {
+    rounded += other.rounded;
+    flushed += other.flushed;
+    return *this;
+  }
+  RoundingLoss operator-(const RoundingLoss& earlier) const {
+    return {rounded - earlier.rounded, flushed - earlier.flushed};
+  }
 };
 
 /// Where tensors live and arithmetic happens. Pointers are device pointers; every call completes in
@@ -122,11 +128,12 @@ class Device {
   virtual void embedding_backward(Index count, Index width, Index vocabulary,
                                   const std::int32_t* tokens, ConstValues dout, Values dtable) = 0;
 
-  /// Returns the sum over rows of -log p(target), added as doubles in row order. logits[rows,
-  /// classes] become what the backward call needs.
+  /// Returns the sum over rows of -log p(target), added as doubles in row order; a row with a
+  /// target below 0 adds nothing. logits[rows, classes] become what the backward call needs.
   virtual double cross_entropy(Index rows, Index classes, const std::int32_t* targets,
                                Values logits) = 0;
-  /// In place what cross_entropy left becomes dlogits: factor * (p - [class == target]).
+  /// In place what cross_entropy left becomes dlogits: factor * (p - [class == target]), and 0 in a
+  /// row whose target is below 0.
   virtual void cross_entropy_backward(Index rows, Index classes, float factor,
                                       const std::int32_t* targets, Values logits) = 0;
 

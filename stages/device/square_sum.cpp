@@ -15,16 +15,6 @@ SquareSum& SquareSum::operator+=(const SquareSum& other) {
   return *this;
 }
 
-RoundingLoss& RoundingLoss::operator+=(const RoundingLoss& other) {
-  rounded += other.rounded;
-  flushed += other.flushed;
-  return *this;
-}
-
-RoundingLoss RoundingLoss::operator-(const RoundingLoss& earlier) const {
-  return {rounded - earlier.rounded, flushed - earlier.flushed};
-}
-
 double SquareSum::root() const {
   const auto [infinities, nans] = bucket[kExponents - 1];
   if (nans != 0) return std::numeric_limits<double>::quiet_NaN();

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <set>
 #include <utility>
 
 #include "stages/engine/prepare_model.hpp"
@@ -19,14 +18,12 @@ namespace zerolab {
 
 /// What a step has to know of all ranks.
 struct Engine::Outcome {
-  double loss = 0;
-  double grad_norm = 0;   // of the gradients as they are: of the scaled loss,
-  double correction = 1;  // and of a mean over all targets, also those that do not count
+  MeanLoss loss;
+  double grad_norm = 0;  // of the gradients as they are: of the scaled loss, and not corrected
   RoundingLoss rounding = {};
-  std::set<int> not_finite_losses = {};  // ranks
-  int rank = -1;                         // the lowest with a gradient that is not finite,
-  Index parameter = kNone;               // and its first such gradient
-  Index sum = kNone;                     // a parameter whose mean gradient is not finite
+  int rank = -1;            // the lowest with a gradient that is not finite,
+  Index parameter = kNone;  // and its first such gradient
+  Index sum = kNone;        // a parameter whose mean gradient is not finite
 };
 
 Engine::Engine(Runtime& runtime, Model& model, std::unique_ptr<Stage> stage, Index sequence_length)
@@ -63,8 +60,7 @@ StepResult Engine::step(const BatchSource& batches) {
   not_finite_ = kNone;
   rounding_ = {};
   recomputing_ = 0;
-  counts_ = {};
-  std::vector<double> losses;
+  losses_ = {};
   for (Index g = 0; g < settings.gradient_accumulation_steps; ++g) {
     micro_step_ = {g, settings.gradient_accumulation_steps};
     recorder.set_step(step, g);
@@ -72,16 +68,16 @@ StepResult Engine::step(const BatchSource& batches) {
     const Index position = (g * runtime_.ranks() + runtime_.rank()) * settings.micro_batch;
     run_pass(VisitKind::forward, [&] {
       Tensor logits = forward(batches, step, position, {settings.micro_batch, sequence_length_});
-      losses.push_back(loss_of(logits));
+      losses_.add(loss_of(logits));
       backward(std::move(logits));
     });
   }
 
   recorder.set_phase(Phase::step);
-  const Outcome outcome = share_outcome(losses);
+  const Outcome outcome = share_outcome();
   const double scale = scaler_.scale();
-  const double divisor = scale / outcome.correction;  // what gradients are too large by
-  StepResult result{.loss = outcome.loss,
+  const double divisor = scale / outcome.loss.correction;  // what gradients are too large by
+  StepResult result{.loss = outcome.loss.value,
                     .grad_norm = outcome.grad_norm / divisor,
                     .learning_rate = scheduled_learning_rate(
                         settings.schedule, settings.optimizer.learning_rate, updates_done_),
@@ -143,20 +139,20 @@ void Engine::update_weights(float learning_rate, double grad_norm, double diviso
 }
 
 std::string Engine::why_not_finite(const Outcome& outcome) const {
-  if (!outcome.not_finite_losses.empty()) {
-    return fmt::format("the loss is {} (rank {})", std::abs(outcome.loss),
-                       fmt::join(outcome.not_finite_losses, ", "));
+  if (!outcome.loss.not_finite.empty()) {
+    return fmt::format("the loss is {} (rank {})", std::abs(outcome.loss.value),
+                       fmt::join(outcome.loss.not_finite, ", "));
   }
-  if (outcome.parameter == kNone) {
-    const Index id = std::max(outcome.sum, Index{0});
-    return fmt::format(
-        "the gradient of '{}' is finite on every rank and in every micro-step, but their mean is "
-        "not",
-        model_.parameters()[static_cast<std::size_t>(id)].name());
+  const auto name_of = [this](Index id) -> const std::string& {
+    return model_.parameters()[static_cast<std::size_t>(id)].name();
+  };
+  if (outcome.parameter != kNone) {
+    return fmt::format("the gradient of '{}' on rank {} is not finite", name_of(outcome.parameter),
+                       outcome.rank);
   }
-  const Parameter& parameter = model_.parameters()[static_cast<std::size_t>(outcome.parameter)];
-  return fmt::format("the gradient of '{}' on rank {} is not finite", parameter.name(),
-                     outcome.rank);
+  return fmt::format(
+      "the gradient of '{}' is finite on every rank and in every micro-step, but their mean is not",
+      name_of(outcome.sum));
 }
 
 // What a scope holds whole would be stale after the update.
@@ -176,35 +172,15 @@ double Engine::evaluate(const BatchSource& batches, Index sequences,
   if (!shape) shape = BatchShape{runtime_.settings.micro_batch, sequence_length_};
   const Index micro = shape->sequences;
   const Index rounds = ceil_div(sequences, micro * runtime_.ranks());
-  counts_ = {};
-  std::vector<double> losses;
+  losses_ = {};
   for (Index round = 0; round < rounds; ++round) {
     const Index position = (round * runtime_.ranks() + runtime_.rank()) * micro;
     run_pass(VisitKind::evaluate, [&] {
-      losses.push_back(loss_of(forward(batches, 0, position, *shape)));
+      losses_.add(loss_of(forward(batches, 0, position, *shape)));
       targets_ = {};
     });
   }
-
-  losses.push_back(static_cast<double>(counts_.all));
-  losses.push_back(static_cast<double>(counts_.counting));
-  const auto all = share(runtime_.comm, std::as_bytes(std::span(losses)), "validation loss");
-  const auto shared = [&all](std::size_t rank, Index i) {
-    double value = 0;
-    std::memcpy(&value, all[rank].data() + static_cast<std::size_t>(i) * sizeof(value),
-                sizeof(value));
-    return value;
-  };
-  TargetCounts counts;
-  double sum = 0;
-  for (Index round = 0; round < rounds; ++round) {
-    for (std::size_t rank = 0; rank < all.size(); ++rank) sum += shared(rank, round);
-  }
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    counts.all += static_cast<Index>(shared(rank, rounds));
-    counts.counting += static_cast<Index>(shared(rank, rounds + 1));
-  }
-  return sum / static_cast<double>(rounds * runtime_.ranks()) * counts.correction();
+  return MeanLoss(share(runtime_.comm, losses_.message(), "validation loss")).value;
 }
 
 std::vector<float> Engine::logits_behind(const std::vector<std::int32_t>& tokens, Index at) {
@@ -252,9 +228,7 @@ Tensor Engine::forward(const BatchSource& batches, Index step, Index position, B
     }
     host_targets.resize(static_cast<std::size_t>(sequences));
   }
-  counts_.all += static_cast<Index>(host_targets.size());
-  counts_.counting += std::count_if(host_targets.begin(), host_targets.end(),
-                                    [](std::int32_t target) { return target >= 0; });
+  losses_.count(host_targets);
   targets_ = uploaded({static_cast<Index>(host_targets.size())}, host_targets, "targets");
   const bool training = context_.pass == VisitKind::forward;
   return run_model(host_tokens, shape, training ? Phase::forward : Phase::evaluate);
@@ -336,16 +310,15 @@ std::vector<OwnedSlice> Engine::counted() const {
   return share_of(slices, runtime_.rank(), runtime_.ranks());
 }
 
-// One small collective for everything: the losses of this rank's micro-steps, its exact sum of
-// squares, and what its gradients were like.
-Engine::Outcome Engine::share_outcome(const std::vector<double>& losses) {
+// One small collective for everything: this rank's exact sum of squares, what its gradients were
+// like, and its losses.
+Engine::Outcome Engine::share_outcome() {
   struct Mine {
     SquareSum squares;
     RoundingLoss rounding;
-    TargetCounts counts;
     Index not_finite = kNone, not_finite_sum = kNone;
   };
-  Mine mine{{}, rounding_, counts_, not_finite_, kNone};
+  Mine mine{{}, rounding_, not_finite_, kNone};
   for (const OwnedSlice& slice : counted()) {
     if (!slice.parameter->requires_grad()) continue;
     mine.squares += runtime_.device.square_sum(slice.gradient, slice.range.size());
@@ -353,38 +326,23 @@ Engine::Outcome Engine::share_outcome(const std::vector<double>& losses) {
       mine.not_finite_sum = slice.parameter->id();
     }
   }
-  std::vector<std::byte> bytes(sizeof(mine) + losses.size() * sizeof(double));
-  std::memcpy(bytes.data(), &mine, sizeof(mine));
-  std::memcpy(bytes.data() + sizeof(mine), losses.data(), losses.size() * sizeof(double));
-  const auto all = share(runtime_.comm, bytes, "loss and gradient norm");
+  std::vector<std::byte> message = losses_.message();
+  message.insert(message.begin(), sizeof(mine), std::byte{});
+  std::memcpy(message.data(), &mine, sizeof(mine));
+  const auto all = share(runtime_.comm, message, "loss and gradient norm");
 
-  Outcome outcome;
+  Outcome outcome{.loss = MeanLoss(all, sizeof(mine))};
   SquareSum squares;
-  TargetCounts counts;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     std::memcpy(&mine, all[rank].data(), sizeof(mine));
     squares += mine.squares;
     outcome.rounding += mine.rounding;
-    counts.all += mine.counts.all;
-    counts.counting += mine.counts.counting;
     outcome.sum = std::max(outcome.sum, mine.not_finite_sum);
     if (mine.not_finite == kNone || outcome.rank >= 0) continue;
     outcome.rank = static_cast<int>(rank);
     outcome.parameter = mine.not_finite;
   }
   outcome.grad_norm = squares.root();
-  // a double sum in order (micro-step, rank)
-  double sum = 0;
-  for (std::size_t g = 0; g < losses.size(); ++g) {
-    for (std::size_t rank = 0; rank < all.size(); ++rank) {
-      double loss = 0;
-      std::memcpy(&loss, all[rank].data() + sizeof(mine) + g * sizeof(loss), sizeof(loss));
-      sum += loss;
-      if (!std::isfinite(loss)) outcome.not_finite_losses.insert(static_cast<int>(rank));
-    }
-  }
-  outcome.correction = counts.correction();
-  outcome.loss = sum / static_cast<double>(all.size() * losses.size()) * outcome.correction;
   return outcome;
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "stages/engine/losses.hpp"
 #include "stages/engine/stage.hpp"
 
 namespace zerolab {
@@ -87,18 +88,11 @@ class Engine : private ModuleHooks {
   Tensor run_model(const std::vector<std::int32_t>& tokens, BatchShape shape, Phase phase);
   Tensor uploaded(Shape shape, const std::vector<std::int32_t>& host, const char* what);
   double loss_of(const Tensor& logits);
-  struct TargetCounts {
-    Index all = 0, counting = 0;
-    /// What a mean over all of them is too small by.
-    double correction() const {
-      return counting == 0 ? 1 : static_cast<double>(all) / static_cast<double>(counting);
-    }
-  };
   void backward(Tensor logits);
   void hand_over_gradients();
   void hand_over(Parameter& parameter);
   struct Outcome;
-  Outcome share_outcome(const std::vector<double>& losses);
+  Outcome share_outcome();
   std::string why_not_finite(const Outcome& outcome) const;
   void update_weights(float learning_rate, double grad_norm, double divisor);
   std::uint64_t parameter_hash();
@@ -113,7 +107,7 @@ class Engine : private ModuleHooks {
   MicroStep micro_step_;
   std::size_t gradients_left_ = 0;  // to hand over in this backward
   Tensor targets_;
-  TargetCounts counts_;  // of this step or evaluation, on this rank
+  Losses losses_;  // of this step or evaluation, on this rank
   LossScaler scaler_;
   Index steps_done_ = 0;
   Index updates_done_ = 0;

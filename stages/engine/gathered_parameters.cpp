@@ -77,10 +77,8 @@ void GatheredParameters::end() {
 void GatheredParameters::share_what_was_written() {
   for (Parameter* parameter : parameters_) {
     if (parameter->numel() == 0) continue;
-    const Index bytes = parameter->numel() * size_of(parameter->data.dtype());
-    const std::span<std::byte> values(static_cast<std::byte*>(parameter->data.data()),
-                                      static_cast<std::size_t>(bytes));
-    Pending pending = broadcast(runtime_.comm, values, *modifier_rank_, parameter->name());
+    Pending pending = broadcast(runtime_.comm, bytes_of(parameter->data, parameter->numel()),
+                                *modifier_rank_, parameter->name());
     runtime_.comm.wait(pending);
     stage_.take_over(*parameter);
   }

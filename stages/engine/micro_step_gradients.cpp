@@ -21,8 +21,7 @@ ReadyGradient HeldGradients::take(Parameter& parameter, MicroStep micro_step) {
           .data = held.buffer.values(runtime_.settings.dtype),
           .elements = held.elements,
           .micro_step = micro_step,
-          .whole = std::move(held.buffer),
-          .goes = true};
+          .whole = std::move(held.buffer)};
 }
 
 void LocalSums::set_up(const FlatLayout& layout, const FlatBuffer& sums) {
@@ -51,6 +50,7 @@ std::optional<ReadyGradient> LocalSums::ready(Parameter& parameter, MicroStep mi
     accumulate(runtime_, micro_step, held.data, sum, held.elements);
   }
   if (!micro_step.last()) return std::nullopt;
+  // Of no micro-step: what comes back is the mean, and replaces the sum.
   return ReadyGradient{.parameter = &parameter, .data = sum, .elements = range.size()};
 }
 

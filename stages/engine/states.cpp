@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "stages/model/parameter_state.hpp"
-#include "stages/optim/optimizer.hpp"
 
 namespace zerolab {
 namespace {
@@ -26,20 +25,9 @@ FlatBuffer::FlatBuffer(Runtime& runtime, Range range, Dtype dtype, Category cate
   runtime.device.fill(buffer_.values(dtype), range.size(), 0);
 }
 
-FlatOptimizer::FlatOptimizer(Runtime& runtime, Range range) {
-  if (runtime.settings.dtype != Dtype::fp32) {
-    masters = FlatBuffer(runtime, range, Dtype::fp32, Category::optimizer, "master weights");
-  }
-  for (int i = 1; i <= moments_needed(runtime.settings.optimizer); ++i) {
-    moments.emplace_back(runtime, range, Dtype::fp32, Category::optimizer,
-                         fmt::format("moment {}", i));
-  }
-}
-
 std::vector<OwnedSlice> flat_slices(ParameterSet& parameters, const FlatLayout& layout, Range owned,
                                     const FlatBuffer& weights, const FlatBuffer& gradients,
                                     const FlatOptimizer& optimizer) {
-  const FlatBuffer& masters = optimizer.masters ? *optimizer.masters : weights;
   std::vector<OwnedSlice> slices;
   for (Parameter& parameter : parameters) {
     const Range whole = layout.parameter(parameter.id());
@@ -48,11 +36,8 @@ std::vector<OwnedSlice> flat_slices(ParameterSet& parameters, const FlatLayout& 
     OwnedSlice slice{.parameter = &parameter,
                      .range = {part.begin - whole.begin, part.end - whole.begin},
                      .weights = weights.at(part.begin),
-                     .gradient = gradients.at(part.begin),
-                     .master = masters.at(part.begin)};
-    for (std::size_t i = 0; i < optimizer.moments.size(); ++i) {
-      slice.moments[i] = optimizer.moments[i].at(part.begin);
-    }
+                     .gradient = gradients.at(part.begin)};
+    optimizer.give(slice, weights, [&](const FlatBuffer& of) { return of.at(part.begin); });
     slices.push_back(slice);
   }
   return slices;

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "stages/engine/stage.hpp"
+#include "stages/optim/optimizer.hpp"
 
 namespace zerolab {
 
@@ -24,15 +27,36 @@ class FlatBuffer {
   Dtype dtype_ = Dtype::fp32;
 };
 
-/// What the optimizer keeps for a range of the flat buffer, all of it fp32: as many moments as it
-/// needs, and the master weights where those of the model have 16 bits.
-struct FlatOptimizer {
-  std::optional<FlatBuffer> masters;
-  std::vector<FlatBuffer> moments;
+/// What the optimizer keeps for the elements of a buffer like the weights', all of it fp32: as many
+/// moments as it needs, and the master weights where those of the model have 16 bits.
+template <typename StateBuffer>
+class OptimizerStates {
+ public:
+  OptimizerStates() = default;
+  /// `place`: of which elements, as the buffer's own constructor takes it.
+  template <typename Place>
+  OptimizerStates(Runtime& runtime, const Place& place) {
+    const auto add = [&](const std::string& what) {
+      return StateBuffer(runtime, place, Dtype::fp32, Category::optimizer, what);
+    };
+    if (runtime.settings.dtype != Dtype::fp32) masters_ = add("master weights");
+    for (int i = 1; i <= moments_needed(runtime.settings.optimizer); ++i) {
+      moments_.push_back(add(fmt::format("moment {}", i)));
+    }
+  }
 
-  FlatOptimizer() = default;
-  FlatOptimizer(Runtime& runtime, Range range);
+  /// Gives a slice its master and moments; `at(buffer)` is where they are in one of the buffers.
+  template <typename At>
+  void give(OwnedSlice& slice, const StateBuffer& weights, At at) const {
+    slice.master = at(masters_ ? *masters_ : weights);
+    for (std::size_t i = 0; i < moments_.size(); ++i) slice.moments[i] = at(moments_[i]);
+  }
+
+ private:
+  std::optional<StateBuffer> masters_;
+  std::vector<StateBuffer> moments_;
 };
+using FlatOptimizer = OptimizerStates<FlatBuffer>;
 
 /// The slices of every parameter inside `owned`.
 std::vector<OwnedSlice> flat_slices(ParameterSet& parameters, const FlatLayout& layout, Range owned,

@@ -1,10 +1,6 @@
 #include "stages/zero3/pieces.hpp"
 
-#include <fmt/format.h>
-
 #include <utility>
-
-#include "stages/optim/optimizer.hpp"
 
 namespace zerolab {
 
@@ -22,16 +18,6 @@ PieceBuffer::PieceBuffer(Runtime& runtime, const Pieces& pieces, Dtype dtype, Ca
       buffer_(
           runtime.ledger.allocate(pieces.per_rank() * size_of(dtype), category, std::move(owner))) {
   runtime.device.fill(buffer_.values(dtype), pieces.per_rank(), 0);
-}
-
-PieceOptimizer::PieceOptimizer(Runtime& runtime, const Pieces& pieces) {
-  if (runtime.settings.dtype != Dtype::fp32) {
-    masters = PieceBuffer(runtime, pieces, Dtype::fp32, Category::optimizer, "master weights");
-  }
-  for (int i = 1; i <= moments_needed(runtime.settings.optimizer); ++i) {
-    moments.emplace_back(runtime, pieces, Dtype::fp32, Category::optimizer,
-                         fmt::format("moment {}", i));
-  }
 }
 
 }  // namespace zerolab

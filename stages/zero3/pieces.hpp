@@ -1,10 +1,9 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "stages/engine/stage.hpp"
+#include "stages/engine/states.hpp"
 
 namespace zerolab {
 
@@ -45,13 +44,6 @@ class PieceBuffer {
   Buffer buffer_;
 };
 
-/// What the optimizer keeps for this rank's pieces: as FlatOptimizer (engine/states.hpp).
-struct PieceOptimizer {
-  std::optional<PieceBuffer> masters;
-  std::vector<PieceBuffer> moments;
-
-  PieceOptimizer() = default;
-  PieceOptimizer(Runtime& runtime, const Pieces& pieces);
-};
+using PieceOptimizer = OptimizerStates<PieceBuffer>;
 
 }  // namespace zerolab

@@ -111,12 +111,9 @@ std::vector<OwnedSlice> Zero3::owned() {
     if (range.size() == 0) continue;
     OwnedSlice slice{.parameter = &parameter, .range = range, .weights = parameters_.of(parameter)};
     if (parameter.requires_grad()) {
-      const PieceBuffer& masters = optimizer_.masters ? *optimizer_.masters : parameters_;
       slice.gradient = gradients_.of(parameter);
-      slice.master = masters.of(parameter);
-      for (std::size_t i = 0; i < optimizer_.moments.size(); ++i) {
-        slice.moments[i] = optimizer_.moments[i].of(parameter);
-      }
+      optimizer_.give(slice, parameters_,
+                      [&](const PieceBuffer& buffer) { return buffer.of(parameter); });
     }
     slices.push_back(slice);
   }

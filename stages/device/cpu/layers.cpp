@@ -127,14 +127,7 @@ void CpuDevice::layer_norm_backward(Index rows, Index width, float epsilon, Cons
 }
 
 void CpuDevice::causal_softmax(Index batch, Index length, float factor, Values scores) {
-  const Index rows = batch * length;
-  if (rows == 0) return;
-  const Index most = rows_at_a_time(scores.dtype(), rows, length);
-  Widened wide(*this, scores.dtype(), most * length);
-  for (Index first = 0; first < rows; first += most) {
-    const Index count = std::min(most, rows - first);
-    const Values part = scores + first * length;
-    float* block = wide.load(part, count * length);
+  const auto change = [&](float* block, Index first, Index count) {
     for (Index row = 0; row < count; ++row) {
       float* score = block + row * length;
       const Index seen = (first + row) % length + 1;
@@ -143,23 +136,19 @@ void CpuDevice::causal_softmax(Index batch, Index length, float factor, Values s
     }
     primitives_->run(RowCall{RowOperation::softmax, count, length},
                      {{DNNL_ARG_SRC, block}, {DNNL_ARG_DST, block}});
-    wide.store(part, count * length);
-  }
+  };
+  Widened::change_rows(*this, scores, batch * length, length, change);
 }
 
 void CpuDevice::causal_softmax_backward(Index batch, Index length, float factor,
                                         ConstValues probabilities, Values dscores) {
   const Index rows = batch * length;
   if (rows == 0) return;
-  const Index most = rows_at_a_time(dscores.dtype(), rows, length);
-  Widened wide_p(*this, probabilities.dtype(), most * length);
-  Widened wide(*this, dscores.dtype(), most * length);
+  Widened wide(*this, probabilities.dtype(),
+               rows_at_a_time(dscores.dtype(), rows, length) * length);
   // oneDNN 2.6 has only its reference code for this below AVX-512: 36 ns an element.
-  for (Index first = 0; first < rows; first += most) {
-    const Index count = std::min(most, rows - first);
-    const Values part = dscores + first * length;
-    const float* p = wide_p.read(probabilities + first * length, count * length);
-    float* block = wide.load(part, count * length);
+  const auto change = [&](float* block, Index first, Index count) {
+    const float* p = wide.read(probabilities + first * length, count * length);
     for (Index row = 0; row < count; ++row) {
       const float* probability = p + row * length;
       float* dscore = block + row * length;
@@ -168,8 +157,8 @@ void CpuDevice::causal_softmax_backward(Index batch, Index length, float factor,
       for (Index i = 0; i < seen; ++i) dscore[i] = factor * (probability[i] * (dscore[i] - mean));
       std::fill(dscore + seen, dscore + length, 0.0F);
     }
-    wide.store(part, count * length);
-  }
+  };
+  Widened::change_rows(*this, dscores, rows, length, change);
 }
 
 void CpuDevice::embedding(Index count, Index width, const std::int32_t* tokens, ConstValues table,
@@ -226,19 +215,13 @@ double CpuDevice::cross_entropy(Index rows, Index classes, const std::int32_t* t
 
 void CpuDevice::cross_entropy_backward(Index rows, Index classes, float factor,
                                        const std::int32_t* targets, Values logits) {
-  if (rows == 0 || classes == 0) return;
-  const Index most = rows_at_a_time(logits.dtype(), rows, classes);
-  Widened wide(*this, logits.dtype(), most * classes);
-  for (Index first = 0; first < rows; first += most) {
-    const Index count = std::min(most, rows - first);
-    const Values part = logits + first * classes;
-    float* block = wide.load(part, count * classes);
-    if (logits.dtype() != Dtype::fp32) {
-      primitives_->run(RowCall{RowOperation::log_softmax, count, classes},
+  const auto change = [&](float* block, Index first, Index count) {
+    const auto run = [&](RowOperation operation) {
+      primitives_->run(RowCall{operation, count, classes},
                        {{DNNL_ARG_SRC, block}, {DNNL_ARG_DST, block}});
-    }
-    primitives_->run(RowCall{RowOperation::exponential, count, classes},
-                     {{DNNL_ARG_SRC, block}, {DNNL_ARG_DST, block}});
+    };
+    if (logits.dtype() != Dtype::fp32) run(RowOperation::log_softmax);
+    run(RowOperation::exponential);
     for (Index row = 0; row < count; ++row) {
       float* dlogits = block + row * classes;
       const Index target = targets[first + row];
@@ -249,8 +232,8 @@ void CpuDevice::cross_entropy_backward(Index rows, Index classes, float factor,
       for (Index i = 0; i < classes; ++i) dlogits[i] *= factor;
       dlogits[target] -= factor;
     }
-    wide.store(part, count * classes);
-  }
+  };
+  Widened::change_rows(*this, logits, rows, classes, change);
 }
 
 }  // namespace zerolab

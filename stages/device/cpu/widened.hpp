@@ -39,6 +39,22 @@ class CpuDevice::Widened {
     if (wide_) device_.store(wide_.floats(), n, out);
   }
 
+  /// change(block, first, count) changes rows [first, first + count) of `values`, a block of them
+  /// at a time.
+  template <typename Change>
+  static void change_rows(CpuDevice& device, Values values, Index rows, Index width,
+                          Change change) {
+    if (rows == 0 || width == 0) return;
+    const Index most = rows_at_a_time(values.dtype(), rows, width);
+    Widened wide(device, values.dtype(), most * width);
+    for (Index first = 0; first < rows; first += most) {
+      const Index count = std::min(most, rows - first);
+      const Values part = values + first * width;
+      change(wide.load(part, count * width), first, count);
+      wide.store(part, count * width);
+    }
+  }
+
  private:
   CpuDevice& device_;
   Buffer wide_;

@@ -88,12 +88,9 @@ void ParameterServer::publish() {
       ParameterState::move(parameter, to, Cause::publish, "", runtime_.recorder);
     }
   };
-  const Values weights = parameters_.at(0);
-  const std::span<std::byte> bytes(
-      static_cast<std::byte*>(weights.data()),
-      static_cast<std::size_t>(layout_.padded() * size_of(weights.dtype())));
+  const std::span<std::byte> weights = bytes_of(parameters_.at(0), layout_.padded());
   move_all(Status::inflight);
-  Pending weights_sent = broadcast(runtime_.comm, bytes, 0, "parameters");
+  Pending weights_sent = broadcast(runtime_.comm, weights, 0, "parameters");
   runtime_.comm.wait(weights_sent);
   move_all(Status::available);
 }
