@@ -6,12 +6,6 @@ using namespace zerolab::test;
 
 namespace {
 
-// Elements an operand reaches over.
-Index extent(const Product& p, const Operand& operand, Index rows, Index columns) {
-  if (rows * columns == 0) return 0;
-  return position(operand, p.outer - 1, p.inner - 1, rows - 1, columns - 1) + 1;
-}
-
 double worst_product_error(const Product& p, bool with_bias) {
   CpuBench bench;
   const Floats a = random_floats(extent(p, p.a, p.m, p.k), 1);
@@ -58,29 +52,10 @@ TEST_CASE("rows of a product may lie apart, and what is between them stays") {
 }
 
 TEST_CASE("the heads of attention are a batch of strided slices") {
-  constexpr Index kBatch = 3, kHeads = 2, kLength = 7, kHead = 5, kWidth = kHeads * kHead;
-  const Operand slice{3 * kWidth, false, kLength * 3 * kWidth, kHead};
-  const Operand square{kLength, false, kHeads * kLength * kLength, kLength * kLength};
-  Product scores;
-  scores.outer = kBatch;
-  scores.inner = kHeads;
-  scores.m = scores.n = kLength;
-  scores.k = kHead;
-  scores.a = slice;
-  scores.b = slice;
-  scores.b.transposed = true;
-  scores.c = square;
-  CHECK(worst_product_error(scores, false) <= 1);
-
-  Product mixed = scores;  // probabilities times values, into the slices of one head after another
-  mixed.n = kHead;
-  mixed.k = kLength;
-  mixed.a = square;
-  mixed.b = slice;
-  mixed.c = {kWidth, false, kLength * kWidth, kHead};
-  CHECK(worst_product_error(mixed, false) <= 1);
-  mixed.a.transposed = true;
-  CHECK(worst_product_error(mixed, true) <= 1);
+  for (const Product& product : attention_products()) {
+    CHECK(worst_product_error(product, false) <= 1);
+    CHECK(worst_product_error(product, true) <= 1);
+  }
 }
 
 TEST_CASE("a batch stride of zero uses one matrix for every product") {

@@ -12,6 +12,37 @@ inline Index position(const Operand& operand, Index outer, Index inner, Index ro
          (operand.transposed ? column * operand.leading + row : row * operand.leading + column);
 }
 
+/// Elements an operand of rows x columns reaches over.
+inline Index extent(const Product& p, const Operand& operand, Index rows, Index columns) {
+  if (rows * columns == 0) return 0;
+  return position(operand, p.outer - 1, p.inner - 1, rows - 1, columns - 1) + 1;
+}
+
+/// What attention multiplies, in a batch of sequences times heads: queries by keys; probabilities,
+/// and their transpose, by values, into the slices of one head after another.
+inline std::vector<Product> attention_products() {
+  constexpr Index kBatch = 3, kHeads = 2, kLength = 7, kHead = 5, kWidth = kHeads * kHead;
+  const Operand slice{3 * kWidth, false, kLength * 3 * kWidth, kHead};
+  const Operand square{kLength, false, kHeads * kLength * kLength, kLength * kLength};
+  Product scores;
+  scores.outer = kBatch;
+  scores.inner = kHeads;
+  scores.m = scores.n = kLength;
+  scores.k = kHead;
+  scores.a = scores.b = slice;
+  scores.b.transposed = true;
+  scores.c = square;
+  Product mixed = scores;
+  mixed.n = kHead;
+  mixed.k = kLength;
+  mixed.a = square;
+  mixed.b = slice;
+  mixed.c = {kWidth, false, kLength * kWidth, kHead};
+  Product transposed = mixed;
+  transposed.a.transposed = true;
+  return {scores, mixed, transposed};
+}
+
 /// A product and, element by element, the sum of the magnitudes it adds: fp32 in any order, fused
 /// or not, is off by at most (k + 2) roundings of that.
 struct ProductResult {

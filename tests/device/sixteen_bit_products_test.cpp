@@ -12,11 +12,6 @@ namespace {
 constexpr Index kMostBytes = Index{4}
                              << 20;  // for what a product widens, unless two rows need more
 
-Index extent(const Product& p, const Operand& operand, Index rows, Index columns) {
-  if (rows * columns == 0) return 0;
-  return position(operand, p.outer - 1, p.inner - 1, rows - 1, columns - 1) + 1;
-}
-
 /// Computes p on random matrices and checks every element of c, and what lies between its rows.
 void check_product(const Format& format, const Product& p, bool with_bias) {
   INFO(name_of(format.dtype) << " " << p.outer << " x " << p.inner << " of m " << p.m << " n "
@@ -114,29 +109,11 @@ TEST_CASE("rows of a 16-bit product may lie apart, and what is between them stay
 }
 
 TEST_CASE("the heads of 16-bit attention are a batch of strided slices", "[sixteen]") {
-  constexpr Index kBatch = 3, kHeads = 2, kLength = 7, kHead = 5, kWidth = kHeads * kHead;
-  const Operand slice{3 * kWidth, false, kLength * 3 * kWidth, kHead};
-  const Operand square{kLength, false, kHeads * kLength * kLength, kLength * kLength};
-  Product scores;
-  scores.outer = kBatch;
-  scores.inner = kHeads;
-  scores.m = scores.n = kLength;
-  scores.k = kHead;
-  scores.a = scores.b = slice;
-  scores.b.transposed = true;
-  scores.c = square;
-  Product mixed = scores;  // probabilities times values, into the slices of one head after another
-  mixed.n = kHead;
-  mixed.k = kLength;
-  mixed.a = square;
-  mixed.b = slice;
-  mixed.c = {kWidth, false, kLength * kWidth, kHead};
-  Product transposed = mixed;
-  transposed.a.transposed = true;
   for (const Format& format : kFormats) {
-    check_product(format, scores, false);
-    check_product(format, mixed, false);
-    check_product(format, transposed, true);
+    for (const Product& product : attention_products()) {
+      check_product(format, product, false);
+      check_product(format, product, true);
+    }
   }
 }
 

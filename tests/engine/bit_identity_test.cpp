@@ -15,17 +15,6 @@ namespace {
 
 constexpr std::array kStages{0, 1, 2, 3};
 
-struct Case {
-  std::string name;
-  std::function<Training(int stage)> training;
-};
-
-std::vector<Case> cases() {
-  return {{"transformer", [](int stage) { return training_of(tiny_transformer(), stage); }},
-          {"mlp", [](int stage) { return training_of(tiny_mlp(), stage); }},
-          {"odd sizes", training_of_odd_sizes}};
-}
-
 std::vector<std::string> bits_of(int ranks, const Training& training) {
   const std::vector<RankReport> reports = run(ranks, training);
   for (const RankReport& report : reports) REQUIRE(bits(report) == bits(reports[0]));
@@ -40,7 +29,7 @@ double relative_ulps(double a, double b) {
 }  // namespace
 
 TEST_CASE("N1: all stages give the same bits at 1, 2, 3 and 4 ranks") {
-  for (const Case& each : cases()) {
+  for (const NamedTraining& each : small_trainings()) {
     for (const int ranks : {1, 2, 3, 4}) {
       const std::vector<std::string> expected = bits_of(ranks, each.training(0));
       REQUIRE(expected.size() == 10);
@@ -72,7 +61,7 @@ TEST_CASE("N1: with accumulation stages 0 and 1 agree, as do 2 and 3, between th
 }
 
 TEST_CASE("N2: N ranks with one micro-step equal one rank with N micro-steps") {
-  for (const Case& each : cases()) {
+  for (const NamedTraining& each : small_trainings()) {
     for (const int ranks : {2, 3, 4}) {
       const std::vector<std::string> expected = bits_of(ranks, each.training(0));
       for (const int stage : kStages) {
@@ -88,7 +77,7 @@ TEST_CASE("N2: N ranks with one micro-step equal one rank with N micro-steps") {
 }
 
 TEST_CASE("N3: neither bucket size nor overlap changes a bit") {
-  for (const Case& each : cases()) {
+  for (const NamedTraining& each : small_trainings()) {
     for (const int stage : kStages) {
       for (const Index accumulation : {1, 2}) {
         std::vector<std::string> expected;

@@ -22,17 +22,6 @@ namespace {
 constexpr std::array kStages{0, 1, 2, 3};
 constexpr std::array kTypes{Dtype::bf16, Dtype::fp16};
 
-struct Case {
-  std::string name;
-  std::function<Training(int stage)> training;
-};
-
-std::vector<Case> cases() {
-  return {{"transformer", [](int stage) { return training_of(tiny_transformer(), stage); }},
-          {"mlp", [](int stage) { return training_of(tiny_mlp(), stage); }},
-          {"odd sizes", training_of_odd_sizes}};
-}
-
 Training with(Training training, Dtype dtype) {
   training.settings.dtype = dtype;
   training.settings.loss_scale.initial_scale_power = 8;
@@ -58,7 +47,7 @@ double ulps_of_fp32(double a, double b) { return std::abs(a - b) / std::abs(b) /
 
 TEST_CASE("N1: in bf16 and fp16 all stages give the same bits at 1, 2, 3 and 4 ranks", "[engine]") {
   for (const Dtype dtype : kTypes) {
-    for (const Case& each : cases()) {
+    for (const NamedTraining& each : small_trainings()) {
       for (const int ranks : {1, 2, 3, 4}) {
         const auto expected = bits_of(ranks, with(each.training(0), dtype));
         REQUIRE(expected.size() == 10);

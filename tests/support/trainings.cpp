@@ -153,6 +153,12 @@ Training training_of_odd_sizes(int stage) {
   return training;
 }
 
+std::vector<NamedTraining> small_trainings() {
+  return {{"transformer", [](int stage) { return training_of(tiny_transformer(), stage); }},
+          {"mlp", [](int stage) { return training_of(tiny_mlp(), stage); }},
+          {"odd sizes", training_of_odd_sizes}};
+}
+
 std::vector<RankReport> run(int ranks, const Training& training) {
   return run_ranks(ranks, [&](Communicator& communicator) {
     Recorder recorder(communicator.rank());

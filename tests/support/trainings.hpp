@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,13 @@ BatchSource patterned_batches(Index vocabulary);
 /// Ten steps of micro-batch 3 with AdamW; the caller changes what it is about.
 Training training_of(const ModelDescription& model, int stage);
 Training training_of_odd_sizes(int stage);
+
+/// Trainings of models that differ in kind: a transformer, an MLP, one of odd sizes.
+struct NamedTraining {
+  std::string name;
+  std::function<Training(int stage)> training;
+};
+std::vector<NamedTraining> small_trainings();
 
 /// Runs it with ranks as threads; one report for each rank.
 std::vector<RankReport> run(int ranks, const Training& training);
