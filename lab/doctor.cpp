@@ -3,7 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+
 #include "lab/options.hpp"
+#include "lab/terminal.hpp"
 #include "stages/memory/ledger.hpp"
 #include "stages/model/description.hpp"
 
@@ -153,11 +158,20 @@ std::string doctor_text(const Diagnosis& diagnosis, Style style) {
   return text;
 }
 
-int run_doctor(std::ostream& out, Style style) {
-  const Machine machine = look_at_machine();
-  const Diagnosis diagnosis = diagnose(machine);
-  if (machine.mpi_rank == 0) out << doctor_text(diagnosis, style) << std::flush;
-  return diagnosis.exit_status;
+Subcommand doctor_subcommand() {
+  const auto declare = [](CLI::App& app) -> std::function<int()> {
+    const auto plain = std::make_shared<bool>(false);
+    app.add_flag("--plain", *plain, "Print in ASCII");
+    return [plain] {
+      const Machine machine = look_at_machine();
+      const Diagnosis diagnosis = diagnose(machine);
+      if (machine.mpi_rank == 0) {
+        std::cout << doctor_text(diagnosis, choose_style(*plain, output_is_terminal()));
+      }
+      return diagnosis.exit_status;
+    };
+  };
+  return {"doctor", "Say what this machine can do", declare, true};
 }
 
 }  // namespace zerolab

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <optional>
-#include <ostream>
 #include <string>
 #include <vector>
 
+#include "lab/subcommands.hpp"
 #include "lab/table.hpp"
 #include "stages/base/error.hpp"
 #include "stages/base/types.hpp"
@@ -64,7 +64,6 @@ Diagnosis diagnose(const Machine& machine);
 /// The table, then the findings.
 std::string doctor_text(const Diagnosis& diagnosis, Style style);
 
-/// Looks, prints on rank 0, returns the exit status.
-int run_doctor(std::ostream& out, Style style);
+Subcommand doctor_subcommand();
 
 }  // namespace zerolab

@@ -7,10 +7,8 @@
 #include <optional>
 
 #include "lab/commands.hpp"
-#include "lab/doctor.hpp"
 #include "lab/options.hpp"
 #include "lab/signals.hpp"
-#include "lab/terminal.hpp"
 #include "stages/comm/job.hpp"
 
 namespace zerolab {
@@ -107,10 +105,15 @@ int run(int argc, char** argv) {
     if (first) std::cout << *invocation.text;
     return 0;
   }
-  const RunOptions& options = invocation.options;
-  if (options.command == Command::doctor) {
-    return run_doctor(std::cout, choose_style(options.plain, output_is_terminal()));
+  if (invocation.alone) {
+    try {
+      return invocation.alone();
+    } catch (const Error& error) {
+      if (first) report_error(error);
+      return error.exit_status();
+    }
   }
+  const RunOptions& options = invocation.options;
   const Signals signals;
   const Patience patience{
       .timeout = std::chrono::seconds(options.comm_timeout),

@@ -1,15 +1,18 @@
 #include "lab/options.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <sstream>
 
 #include "lab/byte_size.hpp"
 #include "lab/flags.hpp"
 #include "lab/link_option.hpp"
+#include "lab/subcommands.hpp"
 #include "lab/version.hpp"
 #include "stages/base/error.hpp"
 #include "stages/base/nearest.hpp"
@@ -178,11 +181,13 @@ void refuse_unknown(const CLI::App& command) {
 }  // namespace
 
 Invocation parse_command_line(const std::vector<std::string>& arguments, bool under_mpirun) {
-  const std::vector<std::string> names{"train", "compare", "doctor"};
+  const std::vector<Subcommand> without_ranks = subcommands_without_ranks();
+  std::vector<std::string> names{"train", "compare"};
+  for (const Subcommand& subcommand : without_ranks) names.push_back(subcommand.name);
   if (!arguments.empty() && arguments[0].rfind('-', 0) != 0 &&
       std::find(names.begin(), names.end(), arguments[0]) == names.end()) {
     refuse(fmt::format("{} is not a subcommand{}", arguments[0], did_you_mean(arguments[0], names)),
-           "zerolab --help lists them: train, compare, doctor");
+           fmt::format("zerolab --help lists them: {}", fmt::join(names, ", ")));
   }
 
   CLI::App app{std::string(kAbout), "zerolab"};
@@ -192,37 +197,48 @@ Invocation parse_command_line(const std::vector<std::string>& arguments, bool un
   app.get_formatter()->column_width(38);
   app.get_formatter()->label("OPTIONS", "FLAGS");
 
-  RawFlags train, compare, doctor;
+  RawFlags train, compare;
   train.options.command = Command::train;
   train.options.out = "runs/train";
   compare.options.command = Command::compare;
   compare.options.out = "runs/compare";
-  doctor.options.command = Command::doctor;
-  CLI::App* train_app = app.add_subcommand("train", "Train a model with one stage");
-  CLI::App* compare_app =
-      app.add_subcommand("compare", "Train with several stages side by side and check the bits");
-  CLI::App* doctor_app = app.add_subcommand("doctor", "Say what this machine can do");
-  for (const auto& [subcommand, raw] :
-       {std::pair{train_app, &train}, std::pair{compare_app, &compare}}) {
+  const CLI::App* train_app = app.add_subcommand("train", "Train a model with one stage");
+  app.add_subcommand("compare", "Train with several stages side by side and check the bits");
+  for (RawFlags* raw : {&train, &compare}) {
+    CLI::App* subcommand = app.get_subcommand(raw == &train ? "train" : "compare");
     add_flags(*subcommand, *raw);
     subcommand->footer(std::string(kFooter));
   }
-  doctor_app->add_flag("--plain", doctor.options.plain, "Print in ASCII");
-  for (CLI::App* subcommand : {train_app, compare_app, doctor_app}) subcommand->allow_extras();
+  std::map<std::string, std::function<int()>> alone;
+  for (const Subcommand& subcommand : without_ranks) {
+    CLI::App* declared = app.add_subcommand(subcommand.name, subcommand.about);
+    alone[subcommand.name] = subcommand.declare(*declared);
+  }
+  for (CLI::App* subcommand : app.get_subcommands([](const CLI::App*) { return true; })) {
+    subcommand->allow_extras();
+  }
 
   try {
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
     app.parse(std::move(reversed));
   } catch (const CLI::ParseError& error) {
     std::ostringstream out, err;
-    if (app.exit(error, out, err) == 0) return {{}, out.str()};
+    if (app.exit(error, out, err) == 0) return {{}, out.str(), {}};
     for (const CLI::App* subcommand : app.get_subcommands()) refuse_unknown(*subcommand);
     refuse(error.what(), "zerolab --help, or zerolab <subcommand> --help");
   }
-  CLI::App* chosen = app.get_subcommands().front();
+  const CLI::App* chosen = app.get_subcommands().front();
   refuse_unknown(*chosen);
-  RawFlags& raw = chosen == train_app ? train : chosen == compare_app ? compare : doctor;
-  return {finish(raw, under_mpirun), std::nullopt};
+  const auto found = std::find_if(without_ranks.begin(), without_ranks.end(), [&](const auto& each) {
+    return each.name == chosen->get_name();
+  });
+  if (found == without_ranks.end()) {
+    return {finish(chosen == train_app ? train : compare, under_mpirun), std::nullopt, {}};
+  }
+  if (under_mpirun && !found->under_mpirun) {
+    refuse(fmt::format("{} under mpirun: it needs no ranks", found->name), "start it without mpirun");
+  }
+  return {{}, std::nullopt, alone.at(found->name)};
 }
 
 }  // namespace zerolab

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,7 +13,7 @@
 
 namespace zerolab {
 
-enum class Command { train, compare, doctor };
+enum class Command { train, compare };
 enum class LogLevel { off, steps, events };
 
 /// What --show prints while a run goes on.
@@ -20,7 +21,8 @@ struct Shown {
   bool transitions = false, comm = false, memory = false;
 };
 
-/// The command line, as plain values. What also stands in a configuration is in `settings`.
+/// The command line of train or compare, as plain values. What also stands in a configuration is in
+/// `settings`.
 struct RunOptions {
   Command command = Command::train;
 
@@ -56,10 +58,11 @@ struct RunOptions {
 /// How many ranks run as threads when neither -n nor mpirun says so.
 inline constexpr int kDefaultRanks = 4;
 
-/// The options, or a text to print (help, version) instead of doing anything.
+/// What a command line asks for.
 struct Invocation {
-  RunOptions options;
-  std::optional<std::string> text;
+  RunOptions options;               // of train or compare, unless one of the next two is there
+  std::optional<std::string> text;  // to print (help, version) instead of doing anything
+  std::function<int()> alone;       // a subcommand without ranks: does it, returns the exit status
 };
 
 /// `arguments` without the program's name. Throws Error (Code::usage) that names the nearest flag

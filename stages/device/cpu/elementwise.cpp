@@ -183,12 +183,12 @@ void CpuDevice::follow(ConstValues weights, Index n, float* master) {
 
 bool CpuDevice::finite(ConstValues in, Index n) {
   return typed(in, [&](const auto* values) {
-    bool all = true;
+    std::uint32_t not_finite = 0;  // exponent field 255 and one more reach bit 8
     for (Index i = 0; i < n; ++i) {
-      const auto bits = std::bit_cast<std::uint32_t>(widened(values[i]));
-      all = all & ((bits & 0x7F800000U) != 0x7F800000U);
+      const std::uint32_t exponent = std::bit_cast<std::uint32_t>(widened(values[i])) >> 23 & 0xFFU;
+      not_finite |= exponent + 1;
     }
-    return all;
+    return (not_finite & 0x100U) == 0;
   });
 }
 
