@@ -3,6 +3,9 @@
 include(libraries)  # those of the library itself, which its users need as well
 find_package(CLI11 QUIET)
 zerolab_need(CLI11_FOUND libcli11-dev)
+find_path(MUPARSER_INCLUDE_DIR muParser.h)
+find_library(MUPARSER_LIBRARY muparser)
+zerolab_need(MUPARSER_LIBRARY libmuparser-dev)
 find_path(XXHASH_INCLUDE_DIR xxhash.h)  # used header-only
 zerolab_need(XXHASH_INCLUDE_DIR libxxhash-dev)
 if(zerolab_missing)

@@ -11,6 +11,8 @@ install(DIRECTORY stages DESTINATION include/zerolab FILES_MATCHING PATTERN *.hp
   PATTERN comm/mpi EXCLUDE
   REGEX "comm/rank_outcome.hpp|cpu/(onednn|calls|primitives).hpp" EXCLUDE)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY lab/failures DESTINATION ${CMAKE_INSTALL_DATADIR}/zerolab
+  FILES_MATCHING PATTERN *.md PATTERN mistakes EXCLUDE PATTERN wrappers EXCLUDE)
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/guides)
 
 set_target_properties(zerolab_arithmetic PROPERTIES EXPORT_NAME arithmetic)

@@ -53,7 +53,7 @@ void compare_command(Communicator& communicator, const Plan& plan) {
     const std::filesystem::path stage_folder = folder / subfolders[i];
     const std::unique_ptr<Recorder> recorder =
         recorder_for(communicator, plan.options, stage_folder);
-    Training training = training_for(plan, settings[i]);
+    Training training = training_for(plan, settings[i], communicator.rank());
     training.on_step = print.steps(training);
     const RankReport report =
         run_in_folder(communicator, *recorder, plan, settings[i], training, stage_folder);

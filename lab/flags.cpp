@@ -144,12 +144,18 @@ void add_what_it_tells(CLI::App& app, RawFlags& raw) {
       ->type_name("WHAT");
   app.add_flag("--json", options.json, "Print the result as JSON, and nothing else");
   app.add_flag("--plain", options.plain, "Print tables in ASCII");
-  app.add_option("--break", raw.mistake,
-                 "See a deliberate mistake caught: unregistered-head does not tell stage 3 that "
-                 "the head uses the embedding")
-      ->check(CLI::IsMember({"unregistered-head"}).description(""))
-      ->type_name("MISTAKE");
   name_group(app, "What it tells");
+}
+
+void add_mistakes(CLI::App& app, RawFlags& raw) {
+  app.add_option(
+         "--break", raw.broken,
+         "Make a deliberate mistake, such as unregistered-head; zerolab fail --list has them")
+      ->type_name("MISTAKE");
+  app.add_option("--mend", raw.mended,
+                 "Run what a deliberate mistake is made in, without the mistake")
+      ->type_name("MISTAKE");
+  name_group(app, "What goes wrong");
 }
 
 void add_what_it_writes(CLI::App& app, RawFlags& raw) {
@@ -182,6 +188,7 @@ void add_flags(CLI::App& app, RawFlags& raw) {
   if (raw.options.command == Command::train) add_what_it_writes(app, raw);
   add_where_it_runs(app, raw);
   add_what_it_tells(app, raw);
+  add_mistakes(app, raw);
 }
 
 }  // namespace zerolab

@@ -20,7 +20,7 @@ struct RawFlags {
   RunOptions options;
   std::string micro_batch, accumulation, learning_rate, bucket, stage, memory;
   std::string prefetch, persistence, live, reuse, link;
-  std::string data, config, mistake, log_level = "events";
+  std::string data, config, broken, mended, log_level = "events";
   std::vector<std::string> show;
   std::optional<Index> generate, generate_every, top_k;
   std::optional<std::string> prompt, temperature;

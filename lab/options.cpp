@@ -8,8 +8,10 @@
 #include <cmath>
 #include <map>
 #include <sstream>
+#include <tuple>
 
 #include "lab/byte_size.hpp"
+#include "lab/failures/mistakes/mistake.hpp"
 #include "lab/flags.hpp"
 #include "lab/link_option.hpp"
 #include "lab/subcommands.hpp"
@@ -30,6 +32,7 @@ constexpr std::string_view kFooter = R"(Examples:
   zerolab train --stage 2 --config ds_config.json a DeepSpeed configuration
   zerolab train --stage 0 --device-memory 4MiB    what does not fit, and why
   zerolab train --steps 300 --generate 400        what the model has learned to write
+  zerolab fail --list                             documented failures, on demand
 
 Exit codes:
   0 done       2 usage or configuration   4 parameter state   7 communication
@@ -146,7 +149,13 @@ RunOptions finish(RawFlags& raw, bool under_mpirun) {
   options.generate_every = raw.generate_every.value_or(0);
   if (!raw.data.empty()) options.data = raw.data;
   if (!raw.config.empty()) options.config = raw.config;
-  if (!raw.mistake.empty()) options.deliberate_mistake = raw.mistake;
+  for (const auto& [name, flag, chosen] : {std::tuple{raw.broken, "--break", &options.broken},
+                                           {raw.mended, "--mend", &options.mended}}) {
+    if (!name.empty()) *chosen = find_mistake(name, flag).name;
+  }
+  if (options.broken && options.mended) {
+    refuse("--break contradicts --mend", "leave one of them out");
+  }
   if (!raw.memory.empty()) options.device_memory = parse_byte_size(raw.memory, "--device-memory");
   if (!raw.link.empty()) options.link = parse_link(raw.link);
   options.log_level = raw.log_level == "off"     ? LogLevel::off
@@ -229,14 +238,15 @@ Invocation parse_command_line(const std::vector<std::string>& arguments, bool un
   }
   const CLI::App* chosen = app.get_subcommands().front();
   refuse_unknown(*chosen);
-  const auto found = std::find_if(without_ranks.begin(), without_ranks.end(), [&](const auto& each) {
-    return each.name == chosen->get_name();
-  });
+  const auto found =
+      std::find_if(without_ranks.begin(), without_ranks.end(),
+                   [&](const auto& each) { return each.name == chosen->get_name(); });
   if (found == without_ranks.end()) {
     return {finish(chosen == train_app ? train : compare, under_mpirun), std::nullopt, {}};
   }
   if (under_mpirun && !found->under_mpirun) {
-    refuse(fmt::format("{} under mpirun: it needs no ranks", found->name), "start it without mpirun");
+    refuse(fmt::format("{} under mpirun: it needs no ranks", found->name),
+           "start it without mpirun");
   }
   return {{}, std::nullopt, alone.at(found->name)};
 }

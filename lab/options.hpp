@@ -52,7 +52,8 @@ struct RunOptions {
   bool json = false;   // the result as JSON on standard output, and nothing else there
   bool plain = false;  // ASCII tables
 
-  std::optional<std::string> deliberate_mistake;  // --break
+  std::optional<std::string> broken;  // --break: a deliberate mistake (lab/failures/mistakes)
+  std::optional<std::string> mended;  // --mend: what it is made in, without the mistake
 };
 
 /// How many ranks run as threads when neither -n nor mpirun says so.

@@ -6,7 +6,8 @@
 #include <iostream>
 #include <utility>
 
-#include "lab/deliberate_mistakes.hpp"
+#include "lab/failures/mistakes/mistake.hpp"
+#include "lab/installed.hpp"
 #include "lab/link_option.hpp"
 #include "lab/run_folder.hpp"
 #include "lab/run_json.hpp"
@@ -39,7 +40,8 @@ nlohmann::ordered_json facts(const Plan& plan, const std::vector<Effective>& eff
       {"--threads", options.threads},
       {"--link", to_string(options.link)},
       {"--check-collectives", options.check_collectives},
-      {"--break", options.deliberate_mistake.value_or("nothing")},
+      {"--break", options.broken.value_or("nothing")},
+      {"--mend", options.mended.value_or("nothing")},
       {"--out", options.out},
       {"trainings", effective.size()}};
   if (options.generate) {
@@ -58,12 +60,11 @@ nlohmann::ordered_json facts(const Plan& plan, const std::vector<Effective>& eff
   return json;
 }
 
-// The project's guides, which may stand in for the default text: they lie as far from the program
-// in the build folder as where it is installed.
-std::filesystem::path guides() {
-  std::error_code failed;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", failed);
-  return program.parent_path().parent_path() / "share/doc/zerolab/guides";
+/// What is done wrong on purpose, for whoever reads what comes of it.
+std::optional<std::string> mistake_of(const Plan& plan) {
+  if (!plan.options.broken) return std::nullopt;
+  const Mistake mistake = find_mistake(*plan.options.broken, "--break");
+  return fmt::format("--break {}: {}, on purpose", mistake.name, mistake.what);
 }
 
 [[noreturn]] void cannot_write(const std::filesystem::path& file) {
@@ -80,7 +81,8 @@ Plan make_plan(const RunOptions& options, std::string command_line, int ranks) {
   plan.ranks = ranks;
   plan.model = describe_model(options.model);
   Text text = options.data ? load_text(*options.data)
-                           : load_default_text("/usr/share/common-licenses", guides());
+                           : load_default_text("/usr/share/common-licenses",
+                                               installed("share/doc/zerolab/guides"));
   auto data = std::make_shared<ByteData>(std::move(text), options.seed);
   data->check_fits(plan.model.sequence_length, plan.model.vocab_size);
   plan.data = std::move(data);
@@ -103,9 +105,6 @@ std::vector<Given> preset_settings(const ModelDescription& model) {
 std::unique_ptr<Model> build_model_of(const Plan& plan) {
   std::unique_ptr<Model> model = build_model(plan.model);
   for (const std::string& name : plan.options.frozen) model->parameters().freeze(name);
-  if (plan.options.deliberate_mistake) {
-    make_deliberate_mistake(*plan.options.deliberate_mistake, *model);
-  }
   return model;
 }
 
@@ -127,10 +126,11 @@ Effective settings_for(const Plan& plan, std::optional<int> stage) {
         "activation_checkpointing.enabled has no effect: this model has no blocks to recompute");
   }
   prepare_model(*model, effective.settings);  // refuses now what the run would refuse later
+  if (const auto mistake = mistake_of(plan)) effective.warnings.push_back(*mistake);
   return effective;
 }
 
-Training training_for(const Plan& plan, const Effective& effective) {
+Training training_for(const Plan& plan, const Effective& effective, int rank) {
   Training training;
   training.build = [plan] { return build_model_of(plan); };
   training.stage = [](Runtime& runtime) { return make_stage(runtime); };
@@ -157,6 +157,8 @@ Training training_for(const Plan& plan, const Effective& effective) {
     training.validation_sequences = kValidationSequences;
     training.validate_every = plan.options.validate_every;
   }
+  if (plan.options.broken) find_mistake(*plan.options.broken, "--break").make(training, rank);
+  if (plan.options.mended) find_mistake(*plan.options.mended, "--mend").mend(training, rank);
   return training;
 }
 
@@ -181,6 +183,7 @@ RankReport run_in_folder(Communicator& communicator, Recorder& recorder, const P
   const bool writes = communicator.rank() == 0;
   if (writes) write_json(folder / "run.json", run_json(plan, effective, training, communicator));
   if (writes && effective.settings.zero.log_trace_cache_warnings) show_notes(recorder, std::cerr);
+  if (const auto mistake = mistake_of(plan)) recorder.record(NoteEvent{*mistake});
   RankReport report = train(communicator, recorder, training);
   recorder.flush();
   if (writes) {

@@ -30,15 +30,14 @@ Plan make_plan(const RunOptions& options, std::string command_line, int ranks);
 /// What the model's preset says where neither configuration nor flag does.
 std::vector<Given> preset_settings(const ModelDescription& model);
 
-/// The model as the options have it: what is frozen, and the deliberate mistake. Throws Error
-/// (Code::usage).
+/// The model as the options have it, with what is frozen. Throws Error (Code::usage).
 std::unique_ptr<Model> build_model_of(const Plan& plan);
 
 /// The settings for one stage; `stage` only where the command sets it (compare).
 Effective settings_for(const Plan& plan, std::optional<int> stage);
 
-/// The training that plan and settings describe.
-Training training_for(const Plan& plan, const Effective& effective);
+/// The training that plan and settings describe, with the deliberate mistake, for this rank.
+Training training_for(const Plan& plan, const Effective& effective, int rank);
 
 /// Trains on this rank and writes rank<r>.events.jsonl, and on rank 0 run.json and summary.json,
 /// into `folder`, which must be there and empty. `recorder` must be made by recorder_for.

@@ -64,7 +64,7 @@ Json run_json(const Plan& plan, const Effective& effective, const Training& trai
       {"stage", training.settings.zero.stage},
       {"world_size", communicator.size()},
       {"transport", communicator.description()},
-      {"device", device_description(training.threads)},
+      {"device", device_description(training)},
       {"threads_per_rank", training.threads},
       {"device_memory",
        training.device_memory == Ledger::kUnlimited ? Json(nullptr) : Json(training.device_memory)},
@@ -72,6 +72,7 @@ Json run_json(const Plan& plan, const Effective& effective, const Training& trai
                                             {"latency", training.link.latency}}
                                      : Json(nullptr)},
       {"check_collectives", training.check_collectives},
+      {"deliberate_mistake", plan.options.broken ? Json(*plan.options.broken) : Json(nullptr)},
       {"seed", training.seed},
       {"steps", training.steps},
       {"generate", generate_json(training)},

@@ -1,9 +1,12 @@
 #include "lab/subcommands.hpp"
 
 #include "lab/doctor.hpp"
+#include "lab/failures/fail.hpp"
 
 namespace zerolab {
 
-std::vector<Subcommand> subcommands_without_ranks() { return {doctor_subcommand()}; }
+std::vector<Subcommand> subcommands_without_ranks() {
+  return {doctor_subcommand(), fail_subcommand()};
+}
 
 }  // namespace zerolab

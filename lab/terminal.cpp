@@ -1,8 +1,10 @@
 #include "lab/terminal.hpp"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -52,6 +54,14 @@ bool output_is_terminal() {
     pid = process.parent;
   }
   return false;
+}
+
+std::size_t output_columns() {
+  constexpr std::size_t kWithoutTerminal = 100;
+  constexpr std::size_t kLeast = 60;
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kWithoutTerminal;
+  return std::max<std::size_t>(size.ws_col, kLeast);
 }
 
 }  // namespace zerolab

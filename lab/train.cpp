@@ -14,7 +14,7 @@ void train_command(Communicator& communicator, const Plan& plan) {
 
   Printer print(communicator, plan.options);
   print.heading(plan, {effective}, communicator);
-  Training training = training_for(plan, effective);
+  Training training = training_for(plan, effective, communicator.rank());
   training.on_step = print.steps(training);
   training.on_text = print.texts(training);
   const RankReport report =

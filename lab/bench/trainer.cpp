@@ -11,7 +11,7 @@ Training training_of(const std::string& model, int ranks, int stage) {
   RunOptions options;
   options.model = model;
   const Plan plan = make_plan(options, "zerolab_bench", ranks);
-  return training_for(plan, settings_for(plan, stage));
+  return training_for(plan, settings_for(plan, stage), 0);
 }
 
 Trainer::Trainer(Communicator& communicator, Training training, std::unique_ptr<std::ostream> lines,

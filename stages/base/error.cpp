@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::array kCodes{
     CodeInfo{Code::internal, "internal error"},
+    CodeInfo{Code::clinic, "a failure is not as documented"},
     CodeInfo{Code::usage, "wrong use of the command line"},
     CodeInfo{Code::config_value, "a setting has a value it cannot have"},
     CodeInfo{Code::config_syntax, "a configuration file is not valid JSON"},
@@ -20,6 +21,7 @@ constexpr std::array kCodes{
     CodeInfo{Code::output_folder, "the run folder cannot be used"},
     CodeInfo{Code::model_description, "the model description cannot be used"},
     CodeInfo{Code::ranks_disagree, "the ranks were started with different arguments or data"},
+    CodeInfo{Code::clinic_page, "a page of the failure clinic cannot be followed"},
     CodeInfo{Code::out_of_memory, "a memory pool went over its budget"},
     CodeInfo{Code::parameter_not_available, "a parameter was used while it is not gathered"},
     CodeInfo{Code::illegal_move, "a parameter state transition that is not in the table"},

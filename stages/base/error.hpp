@@ -12,6 +12,7 @@ namespace zerolab {
 /// 5 numerics, 7 communication, 128 + n ended by signal n.
 enum class Code : int {
   internal = 101,
+  clinic = 102,
   usage = 201,
   config_value = 202,
   config_syntax = 203,
@@ -22,6 +23,7 @@ enum class Code : int {
   output_folder = 208,
   model_description = 209,
   ranks_disagree = 210,
+  clinic_page = 211,
   out_of_memory = 301,
   parameter_not_available = 401,
   illegal_move = 402,

@@ -12,7 +12,7 @@ constexpr std::uint64_t kQuestion = 1;
 
 void CheckedCommunicator::exchange(const Exchange& round) {
   if (round.round == 0) compare(round.signature);
-  inner_.exchange(round);
+  CommunicatorWrapper::exchange(round);
 }
 
 void CheckedCommunicator::compare(const Signature& signature) {
@@ -26,7 +26,7 @@ void CheckedCommunicator::compare(const Signature& signature) {
       everybody_to_everybody(rank(), size(), std::as_bytes(std::span(&mine, 1)), arriving);
   question.signature = signature;
   question.label = kQuestion;
-  inner_.exchange(question);
+  CommunicatorWrapper::exchange(question);
   sent_ += static_cast<Index>(sizeof mine) * (size() - 1);
   if (std::any_of(all.begin(), all.end(), [mine](std::uint64_t other) { return other != mine; })) {
     throw collective_mismatch("their fingerprints differ");

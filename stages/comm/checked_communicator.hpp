@@ -1,6 +1,6 @@
 #pragma once
 
-#include "stages/comm/communicator.hpp"
+#include "stages/comm/communicator_wrapper.hpp"
 
 namespace zerolab {
 
@@ -9,23 +9,18 @@ namespace zerolab {
 /// transport notices by itself, but may have moved a part by then.)
 ///
 /// Costs 8 bytes to every peer for each collective, and the wait for them.
-class CheckedCommunicator final : public Communicator {
+class CheckedCommunicator final : public CommunicatorWrapper {
  public:
-  explicit CheckedCommunicator(Communicator& inner) : inner_(inner) {}
+  using CommunicatorWrapper::CommunicatorWrapper;
 
-  int rank() const override { return inner_.rank(); }
-  int size() const override { return inner_.size(); }
-  std::string description() const override { return inner_.description(); }
   void exchange(const Exchange& round) override;
-  Index extra_bytes_sent() const override { return inner_.extra_bytes_sent() + sent_; }
-  bool announce_failure() override { return inner_.announce_failure(); }
-  void acknowledge_failure() override { inner_.acknowledge_failure(); }
-  std::vector<std::string> whereabouts() const override { return inner_.whereabouts(); }
+  Index extra_bytes_sent() const override {
+    return CommunicatorWrapper::extra_bytes_sent() + sent_;
+  }
 
  private:
   void compare(const Signature& signature);
 
-  Communicator& inner_;
   Index sent_ = 0;
 };
 

@@ -23,7 +23,7 @@ void LinkCommunicator::exchange(const Exchange& round) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point done = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                                     std::chrono::duration<double>(cost(round)));
-  inner_.exchange(round);
+  CommunicatorWrapper::exchange(round);
   if (Clock::now() >= done) return;
   // A sleep is 50 us too long by default, more than many a latency. This is the thread's own.
   prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "stages/comm/communicator.hpp"
+#include "stages/comm/communicator_wrapper.hpp"
 
 namespace zerolab {
 
@@ -16,24 +16,16 @@ struct Link {
 /// larger of what this rank sends and receives, at the bandwidth. The data arrives as fast as it
 /// does; its completion is held back, asleep, so that ranks which share cores do not slow each
 /// other down and compute can overlap as it does on a cluster.
-class LinkCommunicator : public Communicator {
+class LinkCommunicator : public CommunicatorWrapper {
  public:
-  LinkCommunicator(Communicator& inner, Link link) : inner_(inner), link_(link) {}
+  LinkCommunicator(Communicator& inner, Link link) : CommunicatorWrapper(inner), link_(link) {}
 
-  int rank() const override { return inner_.rank(); }
-  int size() const override { return inner_.size(); }
-  std::string description() const override { return inner_.description(); }
   void exchange(const Exchange& round) override;
-  Index extra_bytes_sent() const override { return inner_.extra_bytes_sent(); }
-  bool announce_failure() override { return inner_.announce_failure(); }
-  void acknowledge_failure() override { inner_.acknowledge_failure(); }
-  std::vector<std::string> whereabouts() const override { return inner_.whereabouts(); }
 
   /// What this round costs on the link, in seconds.
   double cost(const Exchange& round) const;
 
  private:
-  Communicator& inner_;
   Link link_;
 };
 

@@ -267,6 +267,7 @@ void Engine::backward(Tensor logits) {
   targets_ = {};
   hand_over_gradients();
   model_.root().backward(logits);
+  model_.root().check_all_undone();
   logits = {};
   while (gradients_left_ > 0) {  // what is still incomplete stays so
     hand_over(model_.parameters()[--gradients_left_]);

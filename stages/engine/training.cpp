@@ -88,10 +88,14 @@ std::vector<MemoryUse> memory_of_all_ranks(CommStream& comm, const Ledger& ledge
 
 }  // namespace
 
-std::string device_description(int threads) {
+std::unique_ptr<Device> cpu_device(Ledger& ledger, int threads) {
+  return std::make_unique<CpuDevice>(ledger, threads);
+}
+
+std::string device_description(const Training& training) {
   Recorder recorder(0);
   Ledger ledger("device", recorder);
-  return CpuDevice(ledger, threads).description();
+  return training.device(ledger, training.threads)->description();
 }
 
 RankReport train(Communicator& communicator, Recorder& recorder, const Training& training) {
@@ -99,12 +103,15 @@ RankReport train(Communicator& communicator, Recorder& recorder, const Training&
   RankReport report;
   Ledger ledger("device", recorder, training.device_memory);
   {
-    CpuDevice device(ledger, training.threads);
-    LinkCommunicator linked(communicator, training.link);
-    Communicator& network = training.link.slows() ? linked : communicator;
+    const std::unique_ptr<Device> device = training.device(ledger, training.threads);
+    const std::unique_ptr<Communicator> wrapped =
+        training.network ? training.network(communicator) : nullptr;
+    Communicator& plain = wrapped ? *wrapped : communicator;
+    LinkCommunicator linked(plain, training.link);
+    Communicator& network = training.link.slows() ? linked : plain;
     CheckedCommunicator checked(network);
-    CommStream comm(training.check_collectives ? checked : network, device, ledger, recorder);
-    Runtime runtime{device, ledger, recorder, comm, training.settings, training.seed};
+    CommStream comm(training.check_collectives ? checked : network, *device, ledger, recorder);
+    Runtime runtime{*device, ledger, recorder, comm, training.settings, training.seed};
     const std::unique_ptr<Model> model = training.build();
     Engine engine(runtime, *model, training.stage(runtime), training.sequence_length);
     if (training.prepare) training.prepare(runtime, engine);

@@ -15,6 +15,8 @@ struct Generation {
   std::string text;
 };
 
+std::unique_ptr<Device> cpu_device(Ledger& ledger, int threads);
+
 /// One training run, as every rank is told it.
 struct Training {
   std::function<std::unique_ptr<Model>()> build;
@@ -28,6 +30,11 @@ struct Training {
   Link link;                       // emulated between the ranks; as it is unless given
   bool check_collectives = false;  // before data moves (comm/checked_communicator.hpp)
   BatchSource batches;
+
+  /// What computes.
+  std::function<std::unique_ptr<Device>(Ledger&, int threads)> device = cpu_device;
+  /// What lies between this rank and the others; nothing unless given.
+  std::function<std::unique_ptr<Communicator>(Communicator&)> network = {};
 
   // Held-out loss: on this many sequences, after every `validate_every` steps (0: only after the
   // last). No source, no validation.
@@ -76,7 +83,7 @@ struct RankReport {
 };
 
 /// What a training runs on, for run.json.
-std::string device_description(int threads);
+std::string device_description(const Training& training);
 
 /// Runs it on this rank. Every rank must call it with the same training; throws Error
 /// (Code::ranks_disagree) on all ranks when their seeds differ, or what they are to generate.

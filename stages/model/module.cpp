@@ -136,6 +136,18 @@ Tensor Module::backward(const Tensor& output_gradient) {
   return input_gradient;
 }
 
+void Module::check_all_undone() const {
+  if (!to_undo_.empty()) {
+    throw Error(
+        Code::gradient_state,
+        fmt::format("module '{}' on rank {} ran forward {} time(s) more often than backward", name_,
+                    context_->recorder.rank(), to_undo_.size()),
+        "run backward once for every forward; what needs no gradient runs inside "
+        "without_gradient");
+  }
+  for (const Module* child : children_) child->check_all_undone();
+}
+
 Module* Module::find(std::string_view name) {
   if (name_ == name) return this;
   for (Module* child : children_) {

@@ -86,6 +86,10 @@ class Module {
   /// is needed: the layer has no differentiable input, or nothing to train at or before it.
   Tensor backward(const Tensor& output_gradient);
 
+  /// Throws Error (Code::gradient_state) for a module, this or one below it, with a forward that
+  /// backward has not undone: a part of its gradients would be missing.
+  void check_all_undone() const;
+
   /// The parameters this module reads: its own, and those registered as external; of a leaf also
   /// those of everything below it.
   const std::vector<Parameter*>& reads() const { return leaf_ ? leaf_reads_ : reads_; }

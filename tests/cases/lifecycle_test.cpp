@@ -9,7 +9,7 @@
 #include "tests/support/chain.hpp"
 #include "tests/support/layers.hpp"
 #include "tests/support/run_ranks.hpp"
-#include "tests/support/stage_decorator.hpp"
+#include "lab/failures/wrappers/stage_wrapper.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/support/weight_history.hpp"
 
@@ -125,17 +125,17 @@ struct Rest {
 };
 
 /// Notes what is at rest after every pass and every evaluation.
-class Resting : public StageDecorator {
+class Resting : public StageWrapper {
  public:
   Resting(std::unique_ptr<Stage> stage, Runtime& runtime, std::vector<Rest>& rests)
-      : StageDecorator(std::move(stage), runtime), rests_(rests) {}
+      : StageWrapper(std::move(stage), runtime), rests_(rests) {}
 
   void set_up(Model& model) override {
-    StageDecorator::set_up(model);
+    StageWrapper::set_up(model);
     parameters_ = &model.parameters();
   }
   void end_pass() override {
-    StageDecorator::end_pass();
+    StageWrapper::end_pass();
     Rest rest{{}, runtime().ledger.live()[Category::gather_buffers]};
     for (const Parameter& parameter : *parameters_) rest.statuses.push_back(parameter.status());
     rests_.push_back(rest);

@@ -10,7 +10,7 @@
 #include "tests/support/layers.hpp"
 #include "tests/support/observed.hpp"
 #include "tests/support/scripted.hpp"
-#include "tests/support/stage_decorator.hpp"
+#include "lab/failures/wrappers/stage_wrapper.hpp"
 #include "tests/support/thrown.hpp"
 
 using namespace zerolab;
@@ -64,11 +64,11 @@ Training six_layers(int stage) {
 }
 
 /// Forgets to let one module's weights go.
-class Forgetful : public StageDecorator {
+class Forgetful : public StageWrapper {
  public:
-  using StageDecorator::StageDecorator;
+  using StageWrapper::StageWrapper;
   void release(const Visit& visit) override {
-    if (visit.module.name() != "3") StageDecorator::release(visit);
+    if (visit.module.name() != "3") StageWrapper::release(visit);
   }
 };
 
@@ -277,7 +277,7 @@ TEST_CASE("B22: stage 3 holds one layer at a time, gathered once in forward and 
     CHECK(memory.category_peak[Category::gather_buffers] == kLayer);
   }
 
-  const Training leaking = decorated<Forgetful>(six_layers(3));
+  const Training leaking = with_stage<Forgetful>(six_layers(3));
   const auto error = thrown_by([&] { run(4, leaking); });
   REQUIRE(error);
   CHECK(error->code() == Code::left_gathered);

@@ -4,7 +4,7 @@
 #include "tests/support/delaying_communicator.hpp"
 #include "tests/support/observed.hpp"
 #include "tests/support/scripted.hpp"
-#include "tests/support/stage_decorator.hpp"
+#include "lab/failures/wrappers/stage_wrapper.hpp"
 #include "tests/support/weight_history.hpp"
 
 using namespace zerolab;
@@ -21,15 +21,15 @@ enum class Slow { nothing, communication, computation };
 bool is_slow(int rank) { return rank % 2 == 1; }
 
 /// Pauses before a gradient is handed over.
-class SlowComputation : public StageDecorator {
+class SlowComputation : public StageWrapper {
  public:
   SlowComputation(std::unique_ptr<Stage> stage, Runtime& runtime)
-      : StageDecorator(std::move(stage), runtime),
+      : StageWrapper(std::move(stage), runtime),
         pauses_(100 + static_cast<std::uint64_t>(runtime.rank())) {}
 
   void gradient_ready(Parameter& parameter, MicroStep micro_step) override {
     if (is_slow(runtime().rank())) pauses_.take();
-    StageDecorator::gradient_ready(parameter, micro_step);
+    StageWrapper::gradient_ready(parameter, micro_step);
   }
 
  private:
@@ -42,7 +42,7 @@ std::vector<std::string> bits_of(int stage, bool overlap, Slow slow, Index steps
   training.steps = steps;
   training.settings.zero.overlap_comm = overlap;
   training.settings.zero.reduce_bucket_size = training.build()->parameters().numel() / 2;
-  if (slow == Slow::computation) training = decorated<SlowComputation>(training);
+  if (slow == Slow::computation) training = with_stage<SlowComputation>(training);
   const auto reports = run_ranks(4, [&](Communicator& inner) {
     DelayingCommunicator delayed(inner);
     const bool delays = slow == Slow::communication && is_slow(inner.rank());

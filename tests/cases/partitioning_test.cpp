@@ -7,7 +7,7 @@
 #include "tests/support/naive_bigram.hpp"
 #include "tests/support/observed.hpp"
 #include "tests/support/scripted.hpp"
-#include "tests/support/stage_decorator.hpp"
+#include "lab/failures/wrappers/stage_wrapper.hpp"
 #include "tests/support/weight_history.hpp"
 
 using namespace zerolab;
@@ -63,10 +63,10 @@ std::vector<Index> padding_after_last_slice(int stage, int rank) {
 }
 
 /// Counts elements of padding that are not zero after an update, in every state that it can reach.
-class PaddingWatch : public StageDecorator {
+class PaddingWatch : public StageWrapper {
  public:
   PaddingWatch(std::unique_ptr<Stage> stage, Runtime& runtime, int& dirty)
-      : StageDecorator(std::move(stage), runtime),
+      : StageWrapper(std::move(stage), runtime),
         padding_(padding_after_last_slice(runtime.settings.zero.stage, runtime.rank())),
         dirty_(dirty) {}
 
@@ -78,7 +78,7 @@ class PaddingWatch : public StageDecorator {
         if (state[position] != 0) ++dirty_;  // NaN is not zero either
       }
     }
-    StageDecorator::publish();
+    StageWrapper::publish();
   }
 
  private:
@@ -100,13 +100,13 @@ Training with_scalar_bias(int stage) {
 }
 
 /// Counts the elements of one parameter that this rank owns.
-class OwnershipWatch : public StageDecorator {
+class OwnershipWatch : public StageWrapper {
  public:
   OwnershipWatch(std::unique_ptr<Stage> stage, Runtime& runtime, Index parameter, Index& owned)
-      : StageDecorator(std::move(stage), runtime), parameter_(parameter), owned_(owned) {}
+      : StageWrapper(std::move(stage), runtime), parameter_(parameter), owned_(owned) {}
 
   void set_up(Model& model) override {
-    StageDecorator::set_up(model);
+    StageWrapper::set_up(model);
     for (const OwnedSlice& slice : owned()) {
       if (slice.parameter->id() == parameter_) owned_ += slice.range.size();
     }
@@ -121,7 +121,7 @@ class OwnershipWatch : public StageDecorator {
 std::vector<Index> owned_elements(int ranks, const Training& training, Index parameter) {
   return run_ranks(ranks, [&](Communicator& communicator) {
     Index owned = 0;
-    Training watched = decorated<OwnershipWatch>(training, parameter, std::ref(owned));
+    Training watched = with_stage<OwnershipWatch>(training, parameter, std::ref(owned));
     watched.steps = 0;
     Recorder recorder(communicator.rank());
     train(communicator, recorder, watched);
@@ -166,7 +166,7 @@ TEST_CASE("B36: padding is zero in every state after every step and leaks into n
     const auto reports = run_ranks(4, [&](Communicator& communicator) {
       Recorder recorder(communicator.rank());
       int& mine = dirty[static_cast<std::size_t>(communicator.rank())];
-      return train(communicator, recorder, decorated<PaddingWatch>(training, std::ref(mine)));
+      return train(communicator, recorder, with_stage<PaddingWatch>(training, std::ref(mine)));
     });
     CHECK(dirty == std::array<int, 4>{});
     CHECK(history.gradient == mean);

@@ -10,7 +10,7 @@
 #include "tests/support/given_weights.hpp"
 #include "tests/support/layers.hpp"
 #include "tests/support/run_ranks.hpp"
-#include "tests/support/stage_decorator.hpp"
+#include "lab/failures/wrappers/stage_wrapper.hpp"
 #include "tests/support/weight_history.hpp"
 
 using namespace zerolab;
@@ -128,13 +128,13 @@ Training with_forwards(int forwards, int stage) {
 using Seen = std::map<std::string, std::vector<float>>;
 
 /// Looks at the table that embedding and head share, each time one of them is about to run.
-class TableReader : public StageDecorator {
+class TableReader : public StageWrapper {
  public:
   TableReader(std::unique_ptr<Stage> stage, Runtime& runtime, Seen& seen)
-      : StageDecorator(std::move(stage), runtime), seen_(seen) {}
+      : StageWrapper(std::move(stage), runtime), seen_(seen) {}
 
   void fetch(const Visit& visit) override {
-    StageDecorator::fetch(visit);
+    StageWrapper::fetch(visit);
     for (const Parameter* parameter : visit.module.reads()) {
       if (parameter->name() != "token_embedding.weight") continue;
       const float* table = parameter->data;
@@ -149,7 +149,7 @@ class TableReader : public StageDecorator {
 Seen tables_of(Communicator& communicator, const Training& training) {
   Seen seen;
   Recorder recorder(communicator.rank());
-  train(communicator, recorder, decorated<TableReader>(training, std::ref(seen)));
+  train(communicator, recorder, with_stage<TableReader>(training, std::ref(seen)));
   return seen;
 }
 

@@ -5,7 +5,7 @@
 #include "stages/engine/gathered_parameters.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/run_ranks.hpp"
-#include "tests/support/stage_decorator.hpp"
+#include "lab/failures/wrappers/stage_wrapper.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/support/trainings.hpp"
 #include "tests/support/weight_history.hpp"
@@ -19,18 +19,18 @@ namespace {
 using Replicas = std::vector<std::vector<float>>;
 
 /// Copies every parameter that is whole on this rank.
-class ReplicaWatch : public StageDecorator {
+class ReplicaWatch : public StageWrapper {
  public:
   ReplicaWatch(std::unique_ptr<Stage> stage, Runtime& runtime, Replicas& replicas)
-      : StageDecorator(std::move(stage), runtime), replicas_(replicas) {}
+      : StageWrapper(std::move(stage), runtime), replicas_(replicas) {}
 
   void set_up(Model& model) override {
-    StageDecorator::set_up(model);
+    StageWrapper::set_up(model);
     parameters_ = &model.parameters();
     copy();
   }
   void publish() override {
-    StageDecorator::publish();
+    StageWrapper::publish();
     copy();
   }
 
@@ -52,7 +52,7 @@ class ReplicaWatch : public StageDecorator {
 Replicas replicas_of(Communicator& communicator, const Training& training) {
   Replicas replicas;
   Recorder recorder(communicator.rank());
-  train(communicator, recorder, decorated<ReplicaWatch>(training, std::ref(replicas)));
+  train(communicator, recorder, with_stage<ReplicaWatch>(training, std::ref(replicas)));
   return replicas;
 }
 

@@ -6,7 +6,7 @@
 #include "tests/support/accident.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/run_ranks.hpp"
-#include "tests/support/stage_decorator.hpp"
+#include "lab/failures/wrappers/stage_wrapper.hpp"
 #include "tests/support/trainings.hpp"
 
 using namespace zerolab;
@@ -40,14 +40,14 @@ std::vector<Index> left_over(const Training& training) {
 }
 
 /// Cannot even let go what the failing module had.
-class Clumsy : public StageDecorator {
+class Clumsy : public StageWrapper {
  public:
-  using StageDecorator::StageDecorator;
+  using StageWrapper::StageWrapper;
   void release(const Visit& visit) override {
     if (visit.module.name() == "fateful" && runtime().recorder.step() == kFatefulStep) {
       throw std::logic_error("dropped it");
     }
-    StageDecorator::release(visit);
+    StageWrapper::release(visit);
   }
 };
 
@@ -56,7 +56,7 @@ class Clumsy : public StageDecorator {
 TEST_CASE("what fails while a failure is handled does not hide it") {
   const Training training = training_with_accident(
       Occasion::forward, 0, [](Ledger&) { throw Misfortune("out of luck"); }, 3);
-  CHECK_THROWS_AS(run(1, decorated<Clumsy>(training)), Misfortune);
+  CHECK_THROWS_AS(run(1, with_stage<Clumsy>(training)), Misfortune);
 }
 
 TEST_CASE("an exception on one rank ends all ranks, and nothing stays allocated") {

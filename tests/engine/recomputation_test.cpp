@@ -5,7 +5,7 @@
 #include "tests/support/described_training.hpp"
 #include "tests/support/live_parameters.hpp"
 #include "tests/support/observed.hpp"
-#include "tests/support/stage_decorator.hpp"
+#include "lab/failures/wrappers/stage_wrapper.hpp"
 
 using namespace zerolab;
 using namespace zerolab::test;
@@ -53,15 +53,15 @@ DescribedModel frozen_in_block() {
 }
 
 /// Elements that are gathered at the end of every pass.
-class AfterPasses : public StageDecorator {
+class AfterPasses : public StageWrapper {
  public:
   AfterPasses(std::unique_ptr<Stage> stage, Runtime& runtime, std::vector<Index>& bytes)
-      : StageDecorator(std::move(stage), runtime), bytes_(bytes) {}
+      : StageWrapper(std::move(stage), runtime), bytes_(bytes) {}
 
   void end_pass() override {
     // Before the stage tidies up: what modules have left by themselves.
     bytes_.push_back(runtime().ledger.live()[Category::gather_buffers]);
-    StageDecorator::end_pass();
+    StageWrapper::end_pass();
   }
 
  private:
@@ -148,7 +148,7 @@ TEST_CASE("B12: frozen weights are there for a recomputation and gone after ever
   std::vector<Index> left;
   run_ranks(1, [&](Communicator& communicator) {
     Recorder recorder(communicator.rank());
-    train(communicator, recorder, decorated<AfterPasses>(training, std::ref(left)));
+    train(communicator, recorder, with_stage<AfterPasses>(training, std::ref(left)));
   });
   CHECK(left == std::vector<Index>(static_cast<std::size_t>(2 * training.steps), 0));
 }
@@ -163,7 +163,7 @@ TEST_CASE("behaviour 20: a module whose input needs no gradient lets its paramet
   run_ranks(1, [&](Communicator& communicator) {
     Recorder recorder(communicator.rank());
     train(communicator, recorder,
-          decorated<AfterPasses>(training_of_described(model, 3), std::ref(left)));
+          with_stage<AfterPasses>(training_of_described(model, 3), std::ref(left)));
   });
   CHECK(left == std::vector<Index>(3, 0));
 }

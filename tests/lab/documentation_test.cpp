@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "lab/options.hpp"
+#include "lab/subcommands.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/documents.hpp"
 #include "tests/support/thrown.hpp"
@@ -71,11 +72,15 @@ TEST_CASE("docs/command-line.md has every flag of train and compare, and no othe
   CHECK(documented == known);
 }
 
-TEST_CASE("docs/command-line.md names the flags of doctor", "[lab][docs]") {
+TEST_CASE("docs/command-line.md names the flags of the subcommands without ranks", "[lab][docs]") {
   const std::string text = document("command-line.md");
-  for (const std::string& flag : all_of(flags_in_help("doctor"))) {
-    INFO(flag);
-    CHECK(contains(text, fmt::format("`{}`", flag)));
+  for (const Subcommand& subcommand : subcommands_without_ranks()) {
+    CHECK(contains(text, "zerolab " + subcommand.name));
+    for (const std::string& flag : all_of(flags_in_help(subcommand.name))) {
+      INFO(subcommand.name << " " << flag);
+      CHECK(
+          (contains(text, fmt::format("`{}`", flag)) || contains(text, fmt::format("`{} ", flag))));
+    }
   }
 }
 

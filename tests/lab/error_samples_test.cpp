@@ -8,7 +8,9 @@
 #include <new>
 
 #include "lab/compare_result.hpp"
-#include "lab/deliberate_mistakes.hpp"
+#include "lab/failures/failure.hpp"
+#include "lab/failures/mistakes/mistake.hpp"
+#include "lab/failures/wrappers/stage_wrapper.hpp"
 #include "lab/options.hpp"
 #include "lab/run_folder.hpp"
 #include "lab/temporary_folder.hpp"
@@ -29,7 +31,6 @@
 #include "tests/support/layer_harness.hpp"
 #include "tests/support/run_ranks.hpp"
 #include "tests/support/scripted.hpp"
-#include "tests/support/stage_decorator.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/support/trainings.hpp"
 
@@ -38,6 +39,7 @@ namespace {
 
 /// What is not provoked here.
 constexpr std::array kElsewhere{
+    Code::clinic,            // tests/cli/clinic_test.cpp: it takes a program to run
     Code::mpi_singletons,    // tests/cli/bad_input_test.cpp: it takes a process of its own
     Code::mpi_thread_level,  // it takes an MPI without threads
     Code::comm_timeout,      // tests/cli/failures_test.cpp: a thread that sleeps cannot be ended
@@ -76,6 +78,16 @@ void short_text() {
   ByteData(text, 1).check_fits(64, 256);
 }
 
+void page_without_cause() {
+  const TemporaryFolder folder;
+  const auto page = folder.write("my-failure.md", "# T\n\nAbout.\n\n## Symptom\n\nS.\n");
+  try {
+    read_failure(page);
+  } catch (const Error& error) {  // without where temporary folders are here
+    throw Error(error.code(), "my-failure.md has no section 'Cause'", error.way_out());
+  }
+}
+
 void foreign_folder() {
   const TemporaryFolder folder;
   folder.write("results/thesis.tex", "precious");
@@ -97,11 +109,7 @@ void small_budget() {
 
 void unregistered_head() {
   Training training = training_of(tiny_transformer(), 3);
-  training.build = [] {
-    auto model = build_model(tiny_transformer());
-    make_deliberate_mistake("unregistered-head", *model);
-    return model;
-  };
+  find_mistake("unregistered-head", "--break").make(training, 0);
   run(2, training);
 }
 
@@ -185,13 +193,13 @@ void release_in_use() {
   ParameterState::move(parameter, Status::not_available, Cause::release, "head", recorder);
 }
 
-class NeverReleases : public StageDecorator {
+class NeverReleases : public StageWrapper {
  public:
-  using StageDecorator::StageDecorator;
+  using StageWrapper::StageWrapper;
   void release(const Visit& /*visit*/) override {}
 };
 
-void keep_gathered() { run(2, decorated<NeverReleases>(training_of(tiny_mlp(), 3))); }
+void keep_gathered() { run(2, with_stage<NeverReleases>(training_of(tiny_mlp(), 3))); }
 
 void gradient_too_many() {
   LayerHarness harness;
@@ -296,6 +304,7 @@ const std::map<Code, std::function<void()>>& provocations() {
        [] { resolve_file(R"({"zero_optimization": {"reduce_bukcet_size": 5}})"); }},
       {Code::config_contradiction, contradict},
       {Code::config_unsupported, [] { resolve_file(R"({"amp": {"enabled": true}})"); }},
+      {Code::clinic_page, page_without_cause},
       {Code::data, short_text},
       {Code::output_folder, foreign_folder},
       {Code::model_description,

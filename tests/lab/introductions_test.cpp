@@ -22,7 +22,7 @@ Configured train_with(std::string_view configuration) {
       parse_command_line({"train", "--steps", "3", "--config", file.string()}, false).options;
   const Plan plan = make_plan(options, "zerolab train", 3);
   Configured result{settings_for(plan, std::nullopt), {}};
-  Training training = training_for(plan, result.effective);
+  Training training = training_for(plan, result.effective, 0);
   training.validation = {};
   result.reports = run(3, training);
   return result;

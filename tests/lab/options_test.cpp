@@ -89,7 +89,7 @@ TEST_CASE("every flag reaches its value", "[lab]") {
   CHECK(options.show.memory);
   CHECK(options.log_level == LogLevel::steps);
   CHECK(options.validate_every == 5);
-  CHECK(options.deliberate_mistake == "unregistered-head");
+  CHECK(options.broken == "unregistered-head");
   CHECK(parse({"train", "--deepspeed_config", "ds.json"}).config == "ds.json");
 }
 

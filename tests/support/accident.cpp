@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "tests/support/sandwich.hpp"
-#include "tests/support/stage_decorator.hpp"
+#include "lab/failures/wrappers/stage_wrapper.hpp"
 
 namespace zerolab::test {
 namespace {
@@ -44,20 +44,20 @@ class FatefulModule : public Module {
   Linear inner_;
 };
 
-class FatefulStage : public StageDecorator {
+class FatefulStage : public StageWrapper {
  public:
   FatefulStage(std::unique_ptr<Stage> stage, Runtime& runtime, Fate fate)
-      : StageDecorator(std::move(stage), runtime), fate_(std::move(fate)) {}
+      : StageWrapper(std::move(stage), runtime), fate_(std::move(fate)) {}
 
   void set_up(Model& model) override {
-    StageDecorator::set_up(model);
+    StageWrapper::set_up(model);
     fate_.at(Occasion::set_up, runtime().recorder, runtime().ledger);
   }
   std::vector<OwnedSlice> owned() override {
     if (runtime().recorder.phase() == Phase::step) {
       fate_.at(Occasion::step, runtime().recorder, runtime().ledger);
     }
-    return StageDecorator::owned();
+    return StageWrapper::owned();
   }
 
  private:
@@ -87,7 +87,7 @@ Training training_with_accident(Occasion occasion, int rank, const Accident& acc
       stage);
   training.settings.zero.overlap_comm = true;
   training.settings.zero.reduce_bucket_size = 1;
-  return decorated<FatefulStage>(training, fate);
+  return with_stage<FatefulStage>(training, fate);
 }
 
 }  // namespace zerolab::test

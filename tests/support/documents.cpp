@@ -1,7 +1,6 @@
 #include "tests/support/documents.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <sstream>
 #include <stdexcept>
 
@@ -26,8 +25,10 @@ std::vector<std::string> cells_of(const std::string& line) {
 
 }  // namespace
 
+std::filesystem::path repository() { return std::filesystem::path(ZEROLAB_TESTS).parent_path(); }
+
 std::string document(const std::string& name) {
-  const auto text = read_file(std::filesystem::path(ZEROLAB_TESTS).parent_path() / "docs" / name);
+  const auto text = read_file(repository() / "docs" / name);
   if (!text) throw std::runtime_error("cannot read docs/" + name);
   return *text;
 }

@@ -1,9 +1,13 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
 namespace zerolab {
+
+/// Where the sources are.
+std::filesystem::path repository();
 
 /// The text of a file in docs/.
 std::string document(const std::string& name);

@@ -3,18 +3,18 @@
 #include <memory>
 #include <utility>
 
-#include "tests/support/stage_decorator.hpp"
+#include "lab/failures/wrappers/stage_wrapper.hpp"
 
 namespace zerolab::test {
 namespace {
 
-class Given : public StageDecorator {
+class Given : public StageWrapper {
  public:
   Given(std::unique_ptr<Stage> stage, Runtime& runtime, WeightRule values)
-      : StageDecorator(std::move(stage), runtime), values_(std::move(values)) {}
+      : StageWrapper(std::move(stage), runtime), values_(std::move(values)) {}
 
   void set_up(Model& model) override {
-    StageDecorator::set_up(model);
+    StageWrapper::set_up(model);
     for (const Parameter& parameter : model.parameters()) {
       if (parameter.data) write(parameter, {0, parameter.numel()}, parameter.data);
     }
@@ -37,7 +37,7 @@ class Given : public StageDecorator {
 }  // namespace
 
 Training with_weights(Training training, const WeightRule& values) {
-  return decorated<Given>(std::move(training), values);
+  return with_stage<Given>(std::move(training), values);
 }
 
 }  // namespace zerolab::test

@@ -7,23 +7,23 @@
 #include <utility>
 
 #include "stages/engine/states.hpp"
-#include "tests/support/stage_decorator.hpp"
+#include "lab/failures/wrappers/stage_wrapper.hpp"
 
 namespace zerolab::test {
 namespace {
 
 /// Ranks write disjoint elements; where all own everything, rank 0 writes.
-class Watched : public StageDecorator {
+class Watched : public StageWrapper {
  public:
   Watched(std::unique_ptr<Stage> stage, Runtime& runtime, WeightHistory& history)
-      : StageDecorator(std::move(stage), runtime), history_(history) {}
+      : StageWrapper(std::move(stage), runtime), history_(history) {}
 
   void set_up(Model& model) override {
-    StageDecorator::set_up(model);
+    StageWrapper::set_up(model);
     copy_to(history_.initial, [](const OwnedSlice& slice) { return slice.exact(); });
   }
   void publish() override {
-    StageDecorator::publish();
+    StageWrapper::publish();
     copy_to(history_.latest, [](const OwnedSlice& slice) { return slice.exact(); });
     copy_to(history_.gradient,
             [](const OwnedSlice& slice) -> ConstValues { return slice.gradient; });
@@ -52,7 +52,7 @@ Training with_history(Training training, WeightHistory& history) {
     unknown.emplace_back(static_cast<std::size_t>(size), std::numeric_limits<float>::quiet_NaN());
   }
   history = {unknown, unknown, unknown};
-  return decorated<Watched>(std::move(training), std::ref(history));
+  return with_stage<Watched>(std::move(training), std::ref(history));
 }
 
 double largest_difference(const Weights& got, const Weights& want) {

@@ -7,7 +7,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/delaying_communicator.hpp"
 #include "tests/support/run_ranks.hpp"
-#include "tests/support/stage_decorator.hpp"
+#include "lab/failures/wrappers/stage_wrapper.hpp"
 #include "tests/support/trainings.hpp"
 
 namespace zerolab::test {
@@ -105,19 +105,19 @@ TEST_CASE("N1, N3: 200 random configurations have the bits of the plainest one",
 }
 
 /// Pauses where the compute thread hands work to the stream, and where it comes to need it.
-class PausingStage : public StageDecorator {
+class PausingStage : public StageWrapper {
  public:
   PausingStage(std::unique_ptr<Stage> stage, Runtime& runtime)
-      : StageDecorator(std::move(stage), runtime),
+      : StageWrapper(std::move(stage), runtime),
         pauses_(100 + static_cast<std::uint64_t>(runtime.rank())) {}
 
   void fetch(const Visit& visit) override {
     pauses_.take();
-    StageDecorator::fetch(visit);
+    StageWrapper::fetch(visit);
   }
   void release(const Visit& visit) override {
     pauses_.take();
-    StageDecorator::release(visit);
+    StageWrapper::release(visit);
   }
 
  private:
@@ -133,7 +133,7 @@ TEST_CASE("N3: pauses of 0 to 5 ms on either side of the stream change no bit an
     training.settings.zero.max_reuse_distance = reuse;
     training.settings.zero.reduce_bucket_size = 200;
     const RankReport expected = run(3, training)[0];
-    const Training pausing = decorated<PausingStage>(training);
+    const Training pausing = with_stage<PausingStage>(training);
     const auto slow_link = run_ranks(3, [&](Communicator& inner) {
       DelayingCommunicator delayed(inner);
       Recorder recorder(inner.rank());

@@ -51,7 +51,7 @@ TEST_CASE("the walk through a step in stage 3's README is what happens", "[zero3
   Text text;
   text.bytes.assign(4000, 'a');
   plan.data = std::make_shared<ByteData>(std::move(text), 1);
-  Training training = training_for(plan, settings_for(plan, std::nullopt));
+  Training training = training_for(plan, settings_for(plan, std::nullopt), 0);
   training.validation = {};
 
   const Lines happened =

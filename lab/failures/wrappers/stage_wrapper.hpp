@@ -6,12 +6,12 @@
 
 #include "stages/engine/training.hpp"
 
-namespace zerolab::test {
+namespace zerolab {
 
-/// A stage that is another one; a test overrides what it wants to see or to change.
-class StageDecorator : public Stage {
+/// A stage that is another one; what derives from it overrides what it wants to see or to change.
+class StageWrapper : public Stage {
  public:
-  StageDecorator(std::unique_ptr<Stage> inner, Runtime& runtime)
+  StageWrapper(std::unique_ptr<Stage> inner, Runtime& runtime)
       : inner_(std::move(inner)), runtime_(runtime) {}
 
   void set_up(Model& model) override { inner_->set_up(model); }
@@ -45,15 +45,15 @@ class StageDecorator : public Stage {
   Runtime& runtime_;
 };
 
-/// The same training, whose stage is Decorator(the stage, runtime, arguments...) on every rank;
+/// The same training, whose stage is Wrapper(the stage, runtime, arguments...) on every rank;
 /// std::ref for what is not to be copied.
-template <typename Decorator, typename... Arguments>
-Training decorated(Training training, Arguments... arguments) {
+template <typename Wrapper, typename... Arguments>
+Training with_stage(Training training, Arguments... arguments) {
   training.stage = [make = training.stage,
                     arguments...](Runtime& runtime) -> std::unique_ptr<Stage> {
-    return std::make_unique<Decorator>(make(runtime), runtime, arguments...);
+    return std::make_unique<Wrapper>(make(runtime), runtime, arguments...);
   };
   return training;
 }
 
-}  // namespace zerolab::test
+}  // namespace zerolab

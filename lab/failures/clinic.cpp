@@ -1,0 +1,198 @@
+#include "lab/failures/clinic.hpp"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <regex>
+
+#include "lab/failures/evidence.hpp"
+#include "lab/failures/findings.hpp"
+#include "lab/run_folder.hpp"
+#include "stages/base/error.hpp"
+#include "stages/base/read_file.hpp"
+#include "stages/base/types.hpp"
+
+namespace zerolab {
+namespace fs = std::filesystem;
+namespace {
+
+using Json = nlohmann::json;
+using namespace nlohmann::literals;
+
+constexpr int kSeconds = 180;  // that a run may take before it counts as hanging
+
+std::string quoted(const std::string& word) {
+  const bool plain = word.find_first_not_of(
+                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                         "0123456789_-+=.,:/@%") == std::string::npos;
+  if (plain && !word.empty()) return word;
+  return "'" + std::regex_replace(word, std::regex("'"), "'\\''") + "'";
+}
+
+// What a run has left, as documents; those that are not there are left out.
+Json documents_of(const RunResult& result, const fs::path& folder) {
+  Json known{{"exit", result.status}, {"code", result.code()}};
+  const auto read = [](Json& into, const fs::path& from) {
+    for (const char* name : {"run", "summary", "error", "compare"}) {
+      const auto text = read_file(from / fmt::format("{}.json", name));
+      if (text) into[name] = Json::parse(*text, nullptr, false);
+    }
+    into["events"] = count_events(from);
+    Index peak = 0;
+    for (const Json& rank : into.value("/summary/memory"_json_pointer, Json::array())) {
+      peak = std::max(peak, rank.at("/device/peak/total"_json_pointer).get<Index>());
+    }
+    into["peak"] = peak;
+  };
+  read(known, folder);
+  for (int stage = 0; stage <= 3; ++stage) {
+    const std::string name = fmt::format("stage{}", stage);
+    if (fs::exists(folder / name)) read(known[name], folder / name);
+  }
+  return known;
+}
+
+/// Where a run's files go: its folder, and its configuration beside it.
+class Bench {
+ public:
+  Bench(fs::path program, fs::path folder, int ranks)
+      : program_(std::move(program)), folder_(std::move(folder)), ranks_(ranks) {}
+
+  /// Runs it, and adds what it left to the findings under its name.
+  RunResult run(const ClinicRun& run, const std::string& name, Findings& findings) const {
+    const fs::path folder = folder_ / name;
+    prepare_run_folder(folder);
+    const fs::path config = folder_ / (name + "_config.json");
+    if (!run.config.empty()) std::ofstream(config) << run.config;
+    const std::string line =
+        std::regex_replace(run.line, std::regex("\\{config\\}"), quoted(config.string()));
+    RunResult result;
+    result.line =
+        fmt::format("{} -n {} --out {}", findings.filled_in(line), ranks_, quoted(folder.string()));
+    const fs::path out = folder_ / (name + ".out");
+    const fs::path err = folder_ / (name + ".err");
+    const std::string shell = fmt::format("timeout -k 5 {} {} {} --plain >{} 2>{} </dev/null",
+                                          kSeconds, quoted(program_.string()), result.line,
+                                          quoted(out.string()), quoted(err.string()));
+    const auto start = std::chrono::steady_clock::now();
+    const int status = std::system(shell.c_str());
+    result.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    result.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    result.line = "zerolab " + result.line;
+    result.out = read_file(out).value_or("");
+    result.err = read_file(err).value_or("");
+    findings.add(name, documents_of(result, folder));
+    return result;
+  }
+
+  fs::path folder_of(const std::string& name) const { return folder_ / name; }
+
+ private:
+  fs::path program_, folder_;
+  int ranks_;
+};
+
+void judge(const ClinicRun& expected, const RunResult& result, const std::string& name,
+           std::vector<Verdict>& verdicts) {
+  verdicts.push_back({fmt::format("the {} run ends with status {}", name, expected.exit_status),
+                      result.status == expected.exit_status,
+                      fmt::format("status {}", result.status)});
+  if (!expected.code.empty()) {
+    verdicts.push_back({fmt::format("the {} run ends with {}", name, expected.code),
+                        result.code() == expected.code, result.code()});
+  }
+  for (const std::string& part : expected.says) {
+    const bool said = (result.out + result.err).find(part) != std::string::npos;
+    verdicts.push_back({fmt::format("the {} run says: {}", name, part), said, "it does not"});
+  }
+}
+
+}  // namespace
+
+std::string RunResult::code() const {
+  std::smatch found;
+  const std::regex code("zerolab: (rank [0-9]+: )?(ZL[0-9]+)");
+  return std::regex_search(err, found, code) ? found[2].str() : "";
+}
+
+bool Examination::as_documented() const {
+  return std::all_of(verdicts.begin(), verdicts.end(),
+                     [](const Verdict& each) { return each.holds; });
+}
+
+Examination examine(const Failure& failure, int ranks, const fs::path& program,
+                    const fs::path& folder) {
+  Examination result;
+  result.failure = failure;
+  result.ranks = std::max(ranks, failure.least_ranks);
+  const Bench bench(program, folder / failure.id, result.ranks);
+  Findings findings(result.ranks);
+  const auto run = [&](const ClinicRun& expected, const std::string& name) {
+    RunResult ran = bench.run(expected, name, findings);
+    judge(expected, ran, name, result.verdicts);
+    return ran;
+  };
+  try {
+    if (failure.measured) result.measured = run(*failure.measured, "measured");
+    result.broken = run(failure.broken, "broken");
+    result.fixed = run(failure.fixed, "fixed");
+    // What a run that did not end as it should has left is no ground for more.
+    if (!result.as_documented()) return result;
+    for (const std::string& check : failure.checks) {
+      const bool holds = findings.value_of(check) != 0;
+      result.verdicts.push_back({check, holds, findings.values_in(check)});
+    }
+  } catch (const Error& error) {
+    if (error.code() != Code::clinic_page) throw;
+    result.verdicts.push_back({"the page can be followed", false, error.what_happened()});
+  }
+  for (const Evidence& evidence : failure.evidence) {
+    const fs::path run_folder = bench.folder_of(evidence.of_the_fixed ? "fixed" : "broken");
+    const std::vector<std::string> lines = evidence_in(run_folder, evidence);
+    if (lines.empty()) result.verdicts.push_back({"the log shows the cause", false, "it does not"});
+    std::copy(lines.begin(), lines.end(), std::back_inserter(result.evidence));
+  }
+  return result;
+}
+
+nlohmann::ordered_json to_json(const Failure& failure) {
+  return {{"id", failure.id},
+          {"stage", failure.stage},
+          {"kind", failure.kind},
+          {"title", failure.title},
+          {"symptom", first_sentence(failure.symptom)},
+          {"cause", first_sentence(failure.cause)},
+          {"fix", first_sentence(failure.fix)},
+          {"silent", failure.silent()},
+          {"loud", !failure.silent()},
+          {"exit_status", failure.broken.exit_status},
+          {"code", failure.broken.code.empty() ? nlohmann::ordered_json(nullptr)
+                                               : nlohmann::ordered_json(failure.broken.code)}};
+}
+
+nlohmann::ordered_json to_json(const Examination& examination) {
+  const auto run = [](const RunResult& result) {
+    return nlohmann::ordered_json{{"command", result.line}, {"exit_status", result.status},
+                                  {"code", result.code()},  {"stdout", result.out},
+                                  {"stderr", result.err},   {"seconds", result.seconds}};
+  };
+  nlohmann::ordered_json json = to_json(examination.failure);
+  json["ranks"] = examination.ranks;
+  json["as_documented"] = examination.as_documented();
+  json["broken"] = run(examination.broken);
+  json["fixed"] = run(examination.fixed);
+  json["evidence"] = examination.evidence;
+  json["verdicts"] = nlohmann::ordered_json::array();
+  for (const Verdict& each : examination.verdicts) {
+    json["verdicts"].push_back({{"what", each.what}, {"holds", each.holds}, {"found", each.but}});
+  }
+  return json;
+}
+
+}  // namespace zerolab
