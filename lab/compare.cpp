@@ -64,8 +64,9 @@ void compare_command(Communicator& communicator, const Plan& plan) {
 
   const Verdict verdict = judge(result);
   if (communicator.rank() == 0) write_json(folder / "compare.json", compare_json(result, verdict));
-  print.comparison(result, folder);
-  if (!verdict.bit_identical && verdict.promised) {
+  const bool broken = !verdict.bit_identical && verdict.promised;
+  if (!broken || !plan.options.json) print.comparison(result, folder);  // one JSON object, not two
+  if (broken) {
     throw Error(Code::not_bit_identical, verdict.first_difference,
                 "this is a defect of zerolab, or of the machine: please report it with the run "
                 "folder, " +

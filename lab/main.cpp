@@ -1,12 +1,15 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <cstdio>
-#include <fstream>
+#include <filesystem>
 #include <iostream>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "lab/commands.hpp"
+#include "lab/error_report.hpp"
 #include "lab/options.hpp"
 #include "lab/signals.hpp"
 #include "stages/comm/job.hpp"
@@ -40,22 +43,7 @@ class SharedPlan {
   std::optional<Plan> plan_;
 };
 
-void report_error(const Error& error) {
-  std::cout.flush();
-  std::cerr << "zerolab: " << error.what() << std::endl;
-}
-
-/// error.json in the run folder, for whoever finds the folder later.
-void write_error(const std::filesystem::path& folder, const Communicator& communicator,
-                 const Error& error) {
-  write_json(folder / "error.json", {{"code", code_name(error.code())},
-                                     {"exit_status", error.exit_status()},
-                                     {"rank", communicator.rank()},
-                                     {"message", error.what_happened()},
-                                     {"way_out", error.way_out()}});
-}
-
-RankProgram program(SharedPlan& plan, const RunOptions& options) {
+RankProgram program(SharedPlan& plan, const RunOptions& options, const ErrorStyle& style) {
   RankProgram result;
   result.body = [&](Communicator& communicator) {
     const Plan& shared = plan.get(communicator.size());
@@ -66,70 +54,72 @@ RankProgram program(SharedPlan& plan, const RunOptions& options) {
     }
   };
   result.report = [&](const Communicator& communicator, const Error& error) {
-    report_error(error);
-    if (plan.folder_is_ours()) write_error(options.out, communicator, error);
+    const std::optional<int> rank = rank_to_blame(error, communicator.rank());
+    report_error(error, rank, style);
+    if (!plan.folder_is_ours()) return;  // for whoever finds the folder later
+    write_json(std::filesystem::path(options.out) / "error.json", error_json(error, rank));
   };
   return result;
 }
 
-std::string joined(int argc, char** argv) {
-  std::string line = "zerolab";
-  for (int i = 1; i < argc; ++i) line += fmt::format(" {}", argv[i]);
-  return line;
-}
+bool is_first() { return !launch_place() || launch_place()->rank == 0; }
 
 /// A failure before there are ranks: under mpirun every process has it, and one may say so.
-int fail_early(const Error& error) {
-  const std::optional<LaunchPlace> place = launch_place();
-  if (!place) {
-    report_error(error);
-    return error.exit_status();
-  }
+int fail_together(const Error& error, const ErrorStyle& style) {
   return run_mpi([&](int) {
     RankProgram failing;
     failing.body = [&](Communicator&) { throw error; };
-    failing.report = [](const Communicator&, const Error& reported) { report_error(reported); };
+    failing.report = [&](const Communicator&, const Error& reported) {
+      report_error(reported, std::nullopt, style);
+    };
     return failing;
   });
 }
 
-int run(int argc, char** argv) {
-  Invocation invocation;
-  try {
-    invocation = parse_command_line({argv + 1, argv + argc}, launched_by_mpi());
-  } catch (const Error& error) {
-    return fail_early(error);
-  }
-  const bool first = !launch_place() || launch_place()->rank == 0;
-  if (invocation.text) {
-    if (first) std::cout << *invocation.text;
-    return 0;
-  }
-  if (invocation.alone) {
-    try {
-      return invocation.alone();
-    } catch (const Error& error) {
-      if (first) report_error(error);
-      return error.exit_status();
-    }
-  }
-  const RunOptions& options = invocation.options;
+int run_ranks(const RunOptions& options, const std::string& command_line, const ErrorStyle& style) {
   const Signals signals;
   const Patience patience{
       .timeout = std::chrono::seconds(options.comm_timeout),
       .look_around = [&](const Signature& signature) { signals.throw_if_received(signature); }};
-  SharedPlan plan(options, joined(argc, argv));
-  const auto rank_program = [&](int) { return program(plan, options); };
+  SharedPlan plan(options, command_line);
+  const auto rank_program = [&](int) { return program(plan, options, style); };
+  if (launched_by_mpi()) return run_mpi(rank_program, patience);
+  return run_threads(options.ranks.value_or(kDefaultRanks), rank_program, patience);
+}
+
+int run(const std::vector<std::string>& arguments, const ErrorStyle& style) {
+  Invocation invocation;
   try {
-    if (launched_by_mpi()) return run_mpi(rank_program, patience);
-    return run_threads(options.ranks.value_or(kDefaultRanks), rank_program, patience);
+    invocation = parse_command_line(arguments, launched_by_mpi());
   } catch (const Error& error) {
-    if (first) report_error(error);
-    return error.exit_status();
+    if (!launched_by_mpi()) throw;
+    return fail_together(error, style);
   }
+  if (invocation.text) {
+    if (is_first()) std::cout << *invocation.text;
+    return 0;
+  }
+  if (invocation.alone) return invocation.alone();
+  return run_ranks(invocation.options, fmt::format("zerolab {}", fmt::join(arguments, " ")), style);
+}
+
+/// Tells what nobody has told yet, and returns the exit status.
+int fail(const Error& error, const ErrorStyle& style) {
+  if (is_first()) report_error(error, std::nullopt, style);
+  return error.exit_status();
 }
 
 }  // namespace
 }  // namespace zerolab
 
-int main(int argc, char** argv) { return zerolab::run(argc, argv); }
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  const zerolab::ErrorStyle style = zerolab::error_style(arguments);
+  try {
+    return zerolab::run(arguments, style);
+  } catch (const zerolab::Error& error) {
+    return zerolab::fail(error, style);
+  } catch (const std::exception& error) {
+    return zerolab::fail(zerolab::internal_error(error.what()), style);
+  }
+}

@@ -37,7 +37,7 @@ constexpr std::string_view kFooter = R"(Examples:
 Exit codes:
   0 done       2 usage or configuration   4 parameter state   7 communication
   1 internal   3 out of memory            5 numerics          128 + n: ended by signal n
-docs/errors.md explains each error code, docs/configuration.md each setting.)";
+zerolab explain ZL301 explains an error code, docs/configuration.md has each setting.)";
 
 // A number as JSON would read it; anything else stays a text, which a number setting then refuses.
 nlohmann::json as_setting(const std::string& text) {
@@ -144,6 +144,10 @@ RunOptions finish(RawFlags& raw, bool under_mpirun) {
   }
   options.check_collectives =
       raw.check_collectives || (kCheckCollectives && !raw.no_check_collectives);
+  if (options.json && !raw.show.empty()) {
+    refuse("--show contradicts --json, which prints the result and nothing else",
+           "leave one of them out; the event logs in the run folder have all that is shown");
+  }
   options.settings = settings_of(raw);
   options.generate = sampling_of(raw);
   options.generate_every = raw.generate_every.value_or(0);

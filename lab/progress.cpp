@@ -2,14 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <string_view>
-
 #include "stages/memory/ledger.hpp"
 
 namespace zerolab {
 namespace {
-
-constexpr std::string_view kBackAndErase = "\r\x1b[K";
 
 std::string human_count(double count) {
   if (count < 1e3) return fmt::format("{:.0f}", count);

@@ -2,10 +2,14 @@
 
 #include <ostream>
 #include <string>
+#include <string_view>
 
 #include "stages/base/types.hpp"
 
 namespace zerolab {
+
+/// Takes away what a terminal has on the line of the cursor.
+inline constexpr std::string_view kBackAndErase = "\r\x1b[K";
 
 /// What one optimizer step has to say on the progress line.
 struct Progress {

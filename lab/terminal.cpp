@@ -15,6 +15,7 @@ namespace zerolab {
 namespace {
 
 constexpr int kGenerations = 6;  // mpirun, its proxy, perhaps a shell between
+constexpr std::size_t kLeastColumns = 40;
 
 // The fields that /proc/<pid>/stat begins with: "1234 (name) S 1233 ...".
 struct Process {
@@ -37,10 +38,8 @@ bool is_mpirun(const std::string& name) {
   return name.rfind("mpiexec", 0) == 0 || name.rfind("mpirun", 0) == 0;
 }
 
-}  // namespace
-
-bool output_is_terminal() {
-  if (isatty(STDOUT_FILENO) == 1) return true;
+bool is_watched(int descriptor) {
+  if (isatty(descriptor) == 1) return true;
   if (!launched_by_mpi()) return false;
   int pid = getppid();
   for (int i = 0; i < kGenerations && pid > 1; ++i) {
@@ -48,7 +47,8 @@ bool output_is_terminal() {
     if (is_mpirun(process.name)) {
       std::error_code unreadable;
       const std::string output =
-          std::filesystem::read_symlink(fmt::format("/proc/{}/fd/1", pid), unreadable).string();
+          std::filesystem::read_symlink(fmt::format("/proc/{}/fd/{}", pid, descriptor), unreadable)
+              .string();
       return output.rfind("/dev/pts/", 0) == 0 || output.rfind("/dev/tty", 0) == 0;
     }
     pid = process.parent;
@@ -56,12 +56,20 @@ bool output_is_terminal() {
   return false;
 }
 
-std::size_t output_columns() {
-  constexpr std::size_t kWithoutTerminal = 100;
-  constexpr std::size_t kLeast = 60;
-  winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kWithoutTerminal;
-  return std::max<std::size_t>(size.ws_col, kLeast);
+}  // namespace
+
+bool output_is_terminal() { return is_watched(STDOUT_FILENO); }
+bool errors_are_watched() { return is_watched(STDERR_FILENO); }
+bool errors_go_to_terminal() { return isatty(STDERR_FILENO) == 1; }
+
+std::size_t terminal_columns(std::size_t most) {
+  for (const int descriptor : {STDOUT_FILENO, STDERR_FILENO}) {
+    winsize size{};
+    if (ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+      return std::clamp<std::size_t>(size.ws_col, kLeastColumns, most);
+    }
+  }
+  return std::min(kReadableColumns, most);
 }
 
 }  // namespace zerolab

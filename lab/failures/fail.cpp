@@ -18,6 +18,7 @@ namespace zerolab {
 namespace {
 
 constexpr int kLeastRanks = 2;
+constexpr std::size_t kMostColumns = 180;  // of the table
 
 struct Wanted {
   std::vector<std::string> names;
@@ -53,7 +54,7 @@ int run(const Wanted& wanted) {
   }
   const std::vector<Failure> catalogue = read_failures(installed("share/zerolab/failures"));
   const Style style = choose_style(wanted.plain, output_is_terminal());
-  const std::size_t columns = output_columns();
+  const std::size_t columns = terminal_columns(kMostColumns);
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   if (wanted.list) {
     for (const Failure& failure : catalogue) json.push_back(to_json(failure));

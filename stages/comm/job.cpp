@@ -100,6 +100,13 @@ std::optional<int> environment_number(const char* name) {
 
 }  // namespace
 
+Error internal_error(const std::string& what) {
+  return Error(Code::internal, what,
+               "for std::bad_alloc a smaller model, fewer ranks or a --device-memory that the "
+               "machine has; anything else is a defect of zerolab, so please report it with the "
+               "command line, and with run.json and error.json where they are");
+}
+
 RankOutcome run_rank(Communicator& communicator, const RankProgram& program) {
   try {
     program.body(communicator);
@@ -113,9 +120,9 @@ RankOutcome run_rank(Communicator& communicator, const RankProgram& program) {
   } catch (const Error& error) {
     return fail(communicator, program, error);
   } catch (const std::exception& error) {
-    return fail(communicator, program, Error(Code::internal, error.what(), ""));
+    return fail(communicator, program, internal_error(error.what()));
   } catch (...) {
-    return fail(communicator, program, Error(Code::internal, "an unknown exception", ""));
+    return fail(communicator, program, internal_error("an unknown exception"));
   }
 }
 

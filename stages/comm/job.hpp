@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "stages/comm/communicator.hpp"
 #include "stages/comm/patience.hpp"
@@ -17,6 +18,9 @@ struct RankProgram {
   std::function<void(const Communicator&)> on_failure = {};
   std::function<void(const Communicator&, const Error&)> report = {};
 };
+
+/// What is no Error, as one: Code::internal.
+Error internal_error(const std::string& what);
 
 /// Runs the program on `ranks` threads of this process; returns the exit status of the job: 0, or
 /// that of the error that was reported. If after a failure a rank does not come to an end (it

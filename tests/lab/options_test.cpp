@@ -62,7 +62,6 @@ TEST_CASE("every flag reaches its value", "[lab]") {
                                     "2",
                                     "-n",
                                     "3",
-                                    "--json",
                                     "--plain",
                                     "--show",
                                     "comm,memory",
@@ -82,7 +81,7 @@ TEST_CASE("every flag reaches its value", "[lab]") {
   CHECK(options.device_memory == 64 << 20);
   CHECK(options.threads == 2);
   CHECK(options.ranks == 3);
-  CHECK(options.json);
+  CHECK_FALSE(options.json);
   CHECK(options.plain);
   CHECK_FALSE(options.show.transitions);
   CHECK(options.show.comm);
@@ -91,6 +90,7 @@ TEST_CASE("every flag reaches its value", "[lab]") {
   CHECK(options.validate_every == 5);
   CHECK(options.broken == "unregistered-head");
   CHECK(parse({"train", "--deepspeed_config", "ds.json"}).config == "ds.json");
+  CHECK(parse({"train", "--json"}).json);
 }
 
 TEST_CASE("flags that are settings keep their own name as the source", "[lab]") {
@@ -140,6 +140,7 @@ TEST_CASE("values that cannot be are refused with their flag", "[lab]") {
   check_refused({"compare", "--stages", "1,1"}, "names stage 1 twice");
   check_refused({"train", "-n", "0"}, "--ranks: 0 is not a whole number from 1");
   check_refused({"train", "--show", "everything"}, "--show");
+  check_refused({"train", "--show", "comm", "--json"}, "--show contradicts --json");
   check_refused({"train", "--log-level", "loud"}, "--log-level");
   check_refused({"train", "--break", "everything"}, "--break");
   check_refused({"train", "--device-memory", "64M"}, "M could be MB");
