@@ -15,6 +15,7 @@
 #include "lab/version.hpp"
 #include "stages/base/json_text.hpp"
 #include "stages/comm/agreement.hpp"
+#include "stages/comm/job.hpp"
 #include "stages/engine/prepare_model.hpp"
 #include "stages/engine/summary.hpp"
 #include "stages/stages.hpp"
@@ -115,7 +116,9 @@ Effective settings_for(const Plan& plan, std::optional<int> stage) {
   input.flags = plan.options.settings;
   if (stage) input.flags.push_back({"zero_optimization.stage", *stage, "--stages"});
   input.world_size = plan.ranks;
-  input.world_size_source = fmt::format("{} ranks", plan.ranks);
+  input.world_size_source = plan.options.ranks  ? fmt::format("-n {}", plan.ranks)
+                            : launched_by_mpi() ? "mpirun"
+                                                : "without -n";
   Effective effective = resolve(input);
   const std::unique_ptr<Model> model = build_model_of(plan);
   const std::string whole =
