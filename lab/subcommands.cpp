@@ -1,12 +1,13 @@
 #include "lab/subcommands.hpp"
 
 #include "lab/doctor.hpp"
+#include "lab/explain.hpp"
 #include "lab/failures/fail.hpp"
 
 namespace zerolab {
 
 std::vector<Subcommand> subcommands_without_ranks() {
-  return {doctor_subcommand(), fail_subcommand()};
+  return {doctor_subcommand(), explain_subcommand(), fail_subcommand()};
 }
 
 }  // namespace zerolab
