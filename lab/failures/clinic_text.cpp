@@ -5,12 +5,20 @@
 #include <algorithm>
 #include <sstream>
 
-#include "lab/paragraph.hpp"
+#include "lab/terminal.hpp"
+#include "lab/wrap.hpp"
 
 namespace zerolab {
 namespace {
 
 constexpr std::size_t kLinesOfOutput = 12;  // of a run that ends well: its tables
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
 
 /// A row of a table whose cells are several lines high becomes several rows.
 void add_high_row(Table& table, const std::vector<std::string>& fixed,
@@ -19,7 +27,7 @@ void add_high_row(Table& table, const std::vector<std::string>& fixed,
   for (const std::string& cell : fixed) columns.push_back({cell});
   std::size_t height = 1;
   for (const std::string& text : texts) {
-    columns.push_back(wrapped_lines(text, width));
+    columns.push_back(lines_of(wrapped(text, width)));
     height = std::max(height, columns.back().size());
   }
   for (std::size_t line = 0; line < height; ++line) {
@@ -29,11 +37,24 @@ void add_high_row(Table& table, const std::vector<std::string>& fixed,
   }
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
+/// Paragraphs with blank lines between them; what is indented by four blanks, a command or a
+/// message, keeps its lines.
+std::string paragraphs(const std::string& text, std::size_t width) {
+  std::string result, paragraph;
+  const auto finish_paragraph = [&] {
+    if (!paragraph.empty()) result += wrapped("  " + paragraph, width, "  ") + '\n';
+    paragraph.clear();
+  };
+  for (const std::string& line : lines_of(text)) {
+    if (line.empty() || line.rfind("    ", 0) == 0) {
+      finish_paragraph();
+      result += line.empty() ? "\n" : "  " + line + '\n';
+    } else {
+      paragraph += (paragraph.empty() ? "" : " ") + line;
+    }
+  }
+  finish_paragraph();
+  return result;
 }
 
 /// What a run printed: its error whole, or the end of its tables.
@@ -111,8 +132,9 @@ std::string list_text(const std::vector<Failure>& failures, Style style, std::si
 
 std::string examination_text(const Examination& examination, Style style, std::size_t columns) {
   const Failure& failure = examination.failure;
-  const std::size_t width = std::min<std::size_t>(columns, 100) - 2;
-  const auto paragraph = [&](const std::string& text) { return wrapped(text, width, 2); };
+  const auto paragraph = [width = std::min(columns, kReadableColumns)](const std::string& text) {
+    return paragraphs(text, width);
+  };
   std::string text = fmt::format("{} ({}, {}, {})\n\n", failure.title, failure.kind,
                                  stage_text(failure.stage), failure.silent() ? "silent" : "loud");
   text += paragraph(failure.about) + '\n';

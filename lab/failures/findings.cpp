@@ -41,8 +41,9 @@ const Json* find(const Json& known, const std::string& name) {
     if (part.empty()) return true;
     if (at->is_array()) {
       const std::size_t last = at->empty() ? 0 : at->size() - 1;
-      const bool digits = part.find_first_not_of("0123456789") == std::string::npos;
-      if ((part != "last" && !digits) || at->empty()) return false;
+      const bool number =
+          part.size() < 10 && part.find_first_not_of("0123456789") == std::string::npos;
+      if ((part != "last" && !number) || at->empty()) return false;
       const std::size_t index = part == "last" ? last : std::stoul(part);
       if (index >= at->size()) return false;
       at = &at->at(index);

@@ -9,7 +9,7 @@ namespace zerolab {
 namespace {
 
 constexpr Index kWidth = 16;
-constexpr Index kFrom = 2;  // the step from which on ranks go their own ways
+constexpr Index kFrom = 2;  // the step from which on ranks take their own branches
 
 using Middle = std::function<std::unique_ptr<Module>(ParameterSet&)>;
 
@@ -69,7 +69,6 @@ class TwoLayers : public Module {
   virtual std::vector<Module*> chosen() = 0;
   Module& first() { return first_; }
   Module& second() { return second_; }
-  bool later() const { return context().recorder.step() >= kFrom; }
 
   Tensor do_forward(const Tensor& input) override {
     Tensor x = input;
@@ -113,7 +112,7 @@ class Experts : public TwoLayers {
 
  protected:
   std::vector<Module*> chosen() override {
-    const bool other = later() && context().recorder.rank() % 2 == 1;
+    const bool other = context().recorder.step() >= kFrom && context().recorder.rank() % 2 == 1;
     return {other ? &second() : &first()};
   }
 };
@@ -127,9 +126,34 @@ class SkipsLayer : public TwoLayers {
 
  protected:
   std::vector<Module*> chosen() override {
-    if (later() && context().recorder.rank() % 2 == 1) return {&first()};
+    if (context().recorder.rank() % 2 == 1) return {&first()};
     return {&first(), &second()};
   }
+};
+
+/// One layer, applied until its output is good enough, which some ranks find earlier than others.
+class Iterates : public Module {
+ public:
+  Iterates(ParameterSet& parameters, bool mended)
+      : Module("iterates"), layer_(parameters, "iterated", kWidth, kWidth, Initial::normal(0.3)) {
+    adopt(layer_);
+    if (mended) make_leaf();
+  }
+
+ protected:
+  Tensor do_forward(const Tensor& input) override {
+    const Tensor once = layer_.forward(input);
+    return good_enough() ? once : layer_.forward(once);
+  }
+  Tensor do_backward(const Tensor& output_gradient) override {
+    Tensor dx = layer_.backward(output_gradient);
+    return good_enough() ? std::move(dx) : layer_.backward(dx);
+  }
+
+ private:
+  bool good_enough() const { return context().recorder.rank() % 2 == 1; }
+
+  Linear layer_;
 };
 
 /// One layer, applied twice.
@@ -269,7 +293,8 @@ std::vector<Mistake> mistakes_in_models() {
       in_example<ChangesOrder>("changing-order", "two layers change places in every second step"),
       in_example<Experts>("own-branch",
                           "from step 2 on odd ranks run another expert than even ones"),
-      in_example<SkipsLayer>("skipped-on-some-ranks", "from step 2 on odd ranks leave a layer out"),
+      in_example<Iterates>("own-depth", "odd ranks apply a layer once, even ones twice"),
+      in_example<SkipsLayer>("skipped-on-some-ranks", "odd ranks leave a layer out"),
   };
 }
 
