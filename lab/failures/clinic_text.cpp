@@ -67,6 +67,7 @@ std::string output_text(const RunResult& result, Style style) {
   }
   std::string text;
   for (const std::string& line : lines) {
+    if (line.empty()) continue;
     text += fmt::format("  {} {}\n", style == Style::unicode ? "│" : "|", line);
   }
   return text;

@@ -96,11 +96,11 @@ std::string bar(const std::vector<Interval>& waits, double begin, double end) {
   return text;
 }
 
-std::vector<std::string> busy_and_idle(const std::filesystem::path& run, int rank) {
+std::vector<std::string> busy_and_idle(const std::filesystem::path& run, const Evidence& evidence) {
   std::vector<Interval> waits, last_waits;
   double begin = 0;
   Interval last;
-  for_each_event(run, rank, [&](const Json& event) {
+  for_each_event(run, evidence.rank, [&](const Json& event) {
     const std::string kind = event.value("ev", "");
     if (kind == "comm") {
       const double waited = event.value("waited", 0.0);
@@ -116,20 +116,21 @@ std::vector<std::string> busy_and_idle(const std::filesystem::path& run, int ran
   double waited = 0;
   for (const Interval& wait : last_waits) waited += wait.end - wait.begin;
   const double all = last.end - last.begin;
-  return {
-      fmt::format("rank {}, last step, {:.1f} ms: # computes, . waits for other ranks", rank,
-                  all / 1000),
-      fmt::format("[{}] waits {:.0f}%", bar(last_waits, last.begin, last.end), 100 * waited / all)};
+  return {fmt::format("{:<6} rank {}, last step, {:.1f} ms: # computes, . waits for other ranks",
+                      evidence.of_the_fixed ? "fixed" : "broken", evidence.rank, all / 1000),
+          fmt::format("       [{}] waits {:.0f}%", bar(last_waits, last.begin, last.end),
+                      100 * waited / all)};
 }
 
 }  // namespace
 
 std::vector<std::string> evidence_in(const std::filesystem::path& run, const Evidence& evidence) {
-  if (evidence.busy) return busy_and_idle(run, evidence.rank);
+  if (evidence.busy) return busy_and_idle(run, evidence);
   std::deque<std::string> lines;
   for_each_event(run, evidence.rank, [&](const Json& event) {
     if (!has_all_of(event, evidence.fields)) return;
-    lines.push_back(line_of(event));
+    lines.push_back(
+        fmt::format("{:<6} {}", evidence.of_the_fixed ? "fixed" : "broken", line_of(event)));
     if (lines.size() > evidence.count) lines.pop_front();
   });
   return {lines.begin(), lines.end()};
