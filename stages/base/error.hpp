@@ -23,7 +23,7 @@ enum class Code : int {
   output_folder = 208,
   model_description = 209,
   ranks_disagree = 210,
-  clinic_page = 211,
+  clinic_page = 212,
   out_of_memory = 301,
   parameter_not_available = 401,
   illegal_move = 402,
