@@ -3,10 +3,13 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 
 #include "lab/version.hpp"
+#include "stages/engine/prepare_model.hpp"
 #include "stages/engine/summary.hpp"
+#include "stages/zero3/persistence.hpp"
 
 namespace zerolab {
 
@@ -14,17 +17,10 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-Json parameters_json(const Training& training) {
-  Json list = Json::array();
-  const std::unique_ptr<Model> model = training.build();
-  for (const Parameter& parameter : model->parameters()) {
-    list.push_back({{"id", parameter.id()},
-                    {"name", parameter.name()},
-                    {"shape", parameter.shape()},
-                    {"numel", parameter.numel()},
-                    {"requires_grad", parameter.requires_grad()}});
-  }
-  return list;
+Json names_json(const auto& named) {
+  Json names = Json::array();
+  for (const auto* each : named) names.push_back(each->name());
+  return names;
 }
 
 Json generate_json(const Training& training) {
@@ -35,6 +31,46 @@ Json generate_json(const Training& training) {
 }
 
 }  // namespace
+
+Json parameters_json(const Training& training) {
+  const std::unique_ptr<Model> model = training.build();
+  const ZeroSettings& zero = training.settings.zero;
+  const std::vector<bool> persistent = persistent_parameters(model->parameters().sizes(), zero);
+  Json list = Json::array();
+  for (const Parameter& parameter : model->parameters()) {
+    list.push_back(
+        {{"id", parameter.id()},
+         {"name", parameter.name()},
+         {"shape", parameter.shape()},
+         {"numel", parameter.numel()},
+         {"requires_grad", parameter.requires_grad()},
+         {"persistent", zero.stage == 3 && persistent[static_cast<std::size_t>(parameter.id())]}});
+  }
+  return list;
+}
+
+// Each module once, wherever it stands, and before what it holds.
+Json modules_json(const Training& training) {
+  const std::unique_ptr<Model> model = training.build();
+  prepare_model(*model, training.settings);
+  std::vector<Module*> modules{&model->root()};
+  Json list = Json::array();
+  for (std::size_t i = 0; i < modules.size(); ++i) {
+    const Module& module = *modules[i];
+    for (Module* child : module.children()) {
+      if (std::find(modules.begin(), modules.end(), child) == modules.end()) {
+        modules.push_back(child);
+      }
+    }
+    list.push_back({{"name", module.name()},
+                    {"class", module.class_name()},
+                    {"leaf", module.is_leaf()},
+                    {"children", names_json(module.children())},
+                    {"parameters", names_json(module.own_parameters())},
+                    {"external", names_json(module.external_parameters())}});
+  }
+  return list;
+}
 
 Json to_json(const ModelDescription& model) {
   Json json{{"name", model.name},
@@ -81,6 +117,7 @@ Json run_json(const Plan& plan, const Effective& effective, const Training& trai
       {"settings", settings},
       {"warnings", effective.warnings},
       {"parameters", parameters_json(training)},
+      {"modules", modules_json(training)},
       {"state_machine", state_machine_json()}};
 }
 

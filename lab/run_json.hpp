@@ -12,4 +12,8 @@ nlohmann::ordered_json run_json(const Plan& plan, const Effective& effective,
 
 nlohmann::ordered_json to_json(const ModelDescription& model);
 
+// What run.json says of the model that a training builds, under `parameters` and `modules`.
+nlohmann::ordered_json parameters_json(const Training& training);
+nlohmann::ordered_json modules_json(const Training& training);
+
 }  // namespace zerolab

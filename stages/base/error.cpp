@@ -21,6 +21,7 @@ constexpr std::array kCodes{
     CodeInfo{Code::output_folder, "the run folder cannot be used"},
     CodeInfo{Code::model_description, "the model description cannot be used"},
     CodeInfo{Code::ranks_disagree, "the ranks were started with different arguments or data"},
+    CodeInfo{Code::run_folder, "a run folder cannot be judged"},
     CodeInfo{Code::clinic_page, "a page of the failure clinic cannot be followed"},
     CodeInfo{Code::out_of_memory, "a memory pool went over its budget"},
     CodeInfo{Code::parameter_not_available, "a parameter was used while it is not gathered"},
@@ -37,6 +38,7 @@ constexpr std::array kCodes{
     CodeInfo{Code::bucket_state, "a reduce bucket was read or written out of turn"},
     CodeInfo{Code::held_by_scope, "a gather scope holds a parameter that something else wants"},
     CodeInfo{Code::edit_without_owner, "a gathered parameter was written without naming an owner"},
+    CodeInfo{Code::log_states, "a log shows states or bytes that cannot be"},
     CodeInfo{Code::not_bit_identical, "stages differ where the same bits are promised"},
     CodeInfo{Code::not_finite, "the loss or the gradient norm is not finite"},
     CodeInfo{Code::replicas_differ, "copies of a parameter differ between ranks"},
@@ -48,6 +50,7 @@ constexpr std::array kCodes{
     CodeInfo{Code::comm_timeout, "a collective did not finish in time"},
     CodeInfo{Code::collective_mismatch, "the ranks do not call the same collective"},
     CodeInfo{Code::module_order, "the ranks run different modules"},
+    CodeInfo{Code::log_collectives, "a log shows collectives that do not match"},
     CodeInfo{Code::interrupted, "interrupted from the keyboard"},
     CodeInfo{Code::terminated, "told to end"},
 };

@@ -23,6 +23,7 @@ enum class Code : int {
   output_folder = 208,
   model_description = 209,
   ranks_disagree = 210,
+  run_folder = 211,
   clinic_page = 212,
   out_of_memory = 301,
   parameter_not_available = 401,
@@ -37,6 +38,7 @@ enum class Code : int {
   bucket_state = 410,
   held_by_scope = 411,
   edit_without_owner = 412,
+  log_states = 413,
   not_bit_identical = 501,
   not_finite = 502,
   replicas_differ = 503,
@@ -48,6 +50,7 @@ enum class Code : int {
   comm_timeout = 705,
   collective_mismatch = 706,
   module_order = 707,
+  log_collectives = 708,
   interrupted = 13001,  // 128 + SIGINT
   terminated = 14301,   // 128 + SIGTERM
 };

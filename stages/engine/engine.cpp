@@ -54,6 +54,8 @@ StepResult Engine::step(const BatchSource& batches) {
   Recorder& recorder = runtime_.recorder;
   const Index step = steps_done_ + 1;
   refuse_open_scopes(step);
+  recorder.set_step(step, 0);
+  recorder.set_phase(Phase::forward);
   if (settings.zero.enable_sanity_checks) check_replicas(runtime_, model_.parameters(), step);
   const FetchCounts fetched_before = stage_->fetch_counts();
 
@@ -186,8 +188,8 @@ double Engine::evaluate(const BatchSource& batches, Index sequences,
 std::vector<float> Engine::logits_behind(const std::vector<std::int32_t>& tokens, Index at) {
   std::vector<float> result;
   run_pass(VisitKind::evaluate, [&] {
-    const Tensor logits =
-        run_model(tokens, {1, static_cast<Index>(tokens.size())}, Phase::generate);
+    runtime_.recorder.set_phase(Phase::generate);
+    const Tensor logits = run_model(tokens, {1, static_cast<Index>(tokens.size())});
     const Index row = model_.targets() == Targets::last_position ? 0 : at;
     result = floats_on_host(runtime_, logits.values() + row * logits.width(), logits.width());
   });
@@ -216,6 +218,8 @@ void Engine::set_pass(VisitKind kind) {
 }
 
 Tensor Engine::forward(const BatchSource& batches, Index step, Index position, BatchShape shape) {
+  const bool training = context_.pass == VisitKind::forward;
+  runtime_.recorder.set_phase(training ? Phase::forward : Phase::evaluate);
   const auto [sequences, length] = shape;
   const auto count = static_cast<std::size_t>(sequences * length);
   std::vector<std::int32_t> host_tokens(count);
@@ -230,13 +234,11 @@ Tensor Engine::forward(const BatchSource& batches, Index step, Index position, B
   }
   losses_.count(host_targets);
   targets_ = uploaded({static_cast<Index>(host_targets.size())}, host_targets, "targets");
-  const bool training = context_.pass == VisitKind::forward;
-  return run_model(host_tokens, shape, training ? Phase::forward : Phase::evaluate);
+  return run_model(host_tokens, shape);
 }
 
-Tensor Engine::run_model(const std::vector<std::int32_t>& tokens, BatchShape shape, Phase phase) {
+Tensor Engine::run_model(const std::vector<std::int32_t>& tokens, BatchShape shape) {
   runtime_.recorder.end_all_modules();
-  runtime_.recorder.set_phase(phase);
   for (Parameter& parameter : model_.parameters()) parameter.begin_micro_step();
   return model_.root().forward(uploaded({shape.sequences, shape.length}, tokens, "tokens"));
 }
@@ -364,7 +366,6 @@ std::uint64_t Engine::parameter_hash() {
 }
 
 void Engine::before(const Visit& visit) {
-  const Recorder::Clock::time_point start = Recorder::Clock::now();
   if (visit.kind == VisitKind::recompute && recomputing_++ == 0) {  // it rounds no gradients
     rounding_ += runtime_.device.rounding_loss();
   }
@@ -376,7 +377,7 @@ void Engine::before(const Visit& visit) {
     end_uses(visit);
     throw;
   }
-  span_starts_.push_back(start);
+  span_starts_.push_back(Recorder::Clock::now());
 }
 
 void Engine::end_uses(const Visit& visit) {
@@ -385,18 +386,20 @@ void Engine::end_uses(const Visit& visit) {
   }
 }
 
+// The span is the run alone: what the module reads is whole before it begins, and released after it
+// has been recorded.
 void Engine::after(const Visit& visit) {
+  Recorder& recorder = runtime_.recorder;
+  recorder.record(SpanEvent{visit.module.name(), name_of(visit.kind),
+                            recorder.microseconds(span_starts_.back()),
+                            recorder.microseconds(Recorder::Clock::now())});
+  span_starts_.pop_back();
   if (visit.kind == VisitKind::recompute && --recomputing_ == 0) {
     rounding_ = rounding_ - runtime_.device.rounding_loss();
   }
   end_uses(visit);
   stage_->release(visit);
-  Recorder& recorder = runtime_.recorder;
   recorder.end_module();
-  recorder.record(SpanEvent{visit.module.name(), name_of(visit.kind),
-                            recorder.microseconds(span_starts_.back()),
-                            recorder.microseconds(Recorder::Clock::now())});
-  span_starts_.pop_back();
 }
 
 void Engine::reads_also(const Visit& visit, Parameter& parameter) {

@@ -85,7 +85,7 @@ class Engine : private ModuleHooks {
   void run_pass(VisitKind kind, Pass pass);
   void set_pass(VisitKind kind);
   Tensor forward(const BatchSource& batches, Index step, Index position, BatchShape shape);
-  Tensor run_model(const std::vector<std::int32_t>& tokens, BatchShape shape, Phase phase);
+  Tensor run_model(const std::vector<std::int32_t>& tokens, BatchShape shape);
   Tensor uploaded(Shape shape, const std::vector<std::int32_t>& host, const char* what);
   double loss_of(const Tensor& logits);
   void backward(Tensor logits);

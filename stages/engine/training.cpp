@@ -118,6 +118,7 @@ RankReport train(Communicator& communicator, Recorder& recorder, const Training&
     barrier(comm, "set-up");
     recorder.start_clock();
     run_steps(engine, training, ledger, comm, report);
+    recorder.set_phase(Phase::tear_down);
 
     report.parameters = model->parameters().numel();
     report.trainable = model->parameters().trainable_numel();

@@ -156,6 +156,14 @@ Module* Module::find(std::string_view name) {
   return nullptr;
 }
 
+std::vector<Parameter*> Module::own_parameters() const {
+  std::vector<Parameter*> own;
+  for (Parameter* parameter : reads_) {
+    if (!contains(external_, *parameter)) own.push_back(parameter);
+  }
+  return own;
+}
+
 bool Module::borrows(const Parameter& parameter) const {
   return leaf_ ? contains(leaf_reads_, parameter) && !owns(parameter)
                : contains(external_, parameter);

@@ -95,6 +95,9 @@ class Module {
   const std::vector<Parameter*>& reads() const { return leaf_ ? leaf_reads_ : reads_; }
   /// Whether it reads this parameter as a registered external one.
   bool borrows(const Parameter& parameter) const;
+  /// Those that this module owns, without what is below it, and those that were registered with it.
+  std::vector<Parameter*> own_parameters() const;
+  const std::vector<Parameter*>& external_parameters() const { return external_; }
   const std::vector<Module*>& children() const { return children_; }
   /// This module or one below it, by full name; null if there is none.
   Module* find(std::string_view name);
@@ -104,6 +107,7 @@ class Module {
   /// backward ends, zero where nothing was read. Which parts of a leaf run may therefore depend on
   /// the data, and differ from rank to rank.
   void make_leaf() { leaf_ = true; }
+  bool is_leaf() const { return leaf_; }
   /// Keeps nothing of its forward but the input, and runs again in backward (activation
   /// checkpointing; Chen et al., 2016).
   void recompute_in_backward() { recomputed_ = true; }

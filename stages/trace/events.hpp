@@ -8,7 +8,7 @@
 namespace zerolab {
 
 /// What a rank is doing; every event carries it.
-enum class Phase { set_up, forward, backward, step, publish, evaluate, generate, save };
+enum class Phase { set_up, forward, backward, step, publish, evaluate, generate, save, tear_down };
 std::string_view name_of(Phase phase);
 
 /// Where an event happened. `t` is in microseconds since the barrier after set-up (negative
@@ -59,7 +59,7 @@ struct CommEvent {
   std::string_view owner;
 };
 
-/// A module's forward or backward, in microseconds.
+/// A module's forward or backward, in microseconds: its run alone, without what was fetched for it.
 struct SpanEvent {
   std::string_view module, kind;
   double start = 0, end = 0;

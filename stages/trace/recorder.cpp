@@ -79,6 +79,8 @@ std::string_view name_of(Phase phase) {
       return "generate";
     case Phase::save:
       return "save";
+    case Phase::tear_down:
+      return "tear_down";
   }
   return "?";
 }
