@@ -100,8 +100,7 @@ void throw_if_violated(const std::vector<Judged>& all) {
   bool collectives_only = true;
   for (const auto& [path, verdict] : all) {
     for (const auto& [kind, violation] : verdict.violations) {
-      collectives_only =
-          collectives_only && info(kind).concern == verify::Concern::collectives;
+      collectives_only = collectives_only && info(kind).concern == verify::Concern::collectives;
       if (kinds++ > 0) continue;
       first = &violation;
       folder = path;
@@ -109,7 +108,7 @@ void throw_if_violated(const std::vector<Judged>& all) {
   }
   if (first == nullptr) return;
   throw Error(collectives_only ? Code::log_collectives : Code::log_states,
-              printable(fmt::format("{} violates its rules in {} way(s), first in {}: {}", folder,
+              printable(fmt::format("the log of '{}' breaks {} rule(s), first in {}: {}", folder,
                                     kinds, place_of(*first), first->text)),
               "docs/verify.md says what each kind means, and where to look");
 }

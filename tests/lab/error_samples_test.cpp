@@ -42,6 +42,8 @@ constexpr std::array kElsewhere{
     Code::clinic,            // tests/cli/clinic_test.cpp: it takes a program to run
     Code::mpi_singletons,    // tests/cli/bad_input_test.cpp: it takes a process of its own
     Code::mpi_thread_level,  // it takes an MPI without threads
+    Code::log_states,        // tests/cli/verify_test.cpp: what is wrong is printed first
+    Code::log_collectives,   // the same
     Code::comm_timeout,      // tests/cli/failures_test.cpp: a thread that sleeps cannot be ended
     Code::interrupted,       // tests/cli/signals_test.cpp
     Code::terminated,        // the same
@@ -314,6 +316,10 @@ const std::map<Code, std::function<void()>>& provocations() {
                      "tiny.json");
        }},
       {Code::ranks_disagree, other_seeds},
+      {Code::run_folder,
+       [] {
+         parse_command_line({"verify", "results"}, false).alone();
+       }},
       {Code::out_of_memory, small_budget},
       {Code::parameter_not_available, unregistered_head},
       {Code::illegal_move,

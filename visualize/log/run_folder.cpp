@@ -70,8 +70,7 @@ Run run_of(const Fields& json) {
           .gradient_moves = {}};
   if (run.stage > 3) throw Mistake(fmt::format("stage is {}; 0 to 3 is expected", run.stage));
   if (run.world_size < 1 || run.world_size > kMostRanks) {
-    throw Mistake(
-        fmt::format("world_size is {}; 1 to {} is expected", run.world_size, kMostRanks));
+    throw Mistake(fmt::format("world_size is {}; 1 to {} is expected", run.world_size, kMostRanks));
   }
   const Fields machine = json.object("state_machine");
   for (const Fields& move : machine.objects("parameter")) {
@@ -133,16 +132,15 @@ RunFolder read_run_folder(const fs::path& folder) {
   if (!is_file(folder / "run.json")) {
     throw Unreadable(fmt::format("{} has no run.json", folder.string()), kHowToMakeOne);
   }
-  RunFolder result{
-      folder, reading(folder / "run.json", run_of), std::nullopt, read_failure(folder)};
+  RunFolder result{folder, reading(folder / "run.json", run_of), std::nullopt,
+                   read_failure(folder)};
   if (is_file(folder / "summary.json")) {
     result.summary = reading(folder / "summary.json", summary_of);
     if (result.summary->memory.size() != result.run.world_size) {
-      throw Unreadable(
-          fmt::format("{} tells the memory of {} ranks, run.json has {}",
-                      (folder / "summary.json").string(), result.summary->memory.size(),
-                      result.run.world_size),
-          "the two files are of different runs: make the run again");
+      throw Unreadable(fmt::format("{} tells the memory of {} ranks, run.json has {}",
+                                   (folder / "summary.json").string(),
+                                   result.summary->memory.size(), result.run.world_size),
+                       "the two files are of different runs: make the run again");
     }
   }
   return result;

@@ -9,17 +9,7 @@ namespace zerolab::log {
 
 // The words that the log has for things (docs/log.schema.json), each list in the order of its enum.
 
-enum class Phase {
-  set_up,
-  forward,
-  backward,
-  step,
-  publish,
-  evaluate,
-  generate,
-  save,
-  tear_down
-};
+enum class Phase { set_up, forward, backward, step, publish, evaluate, generate, save, tear_down };
 enum class Status { not_available, inflight, available };
 enum class Cause {
   set_up,
@@ -53,20 +43,21 @@ using Words = std::array<std::string_view, kCount>;
 template <typename Enum>
 inline constexpr Words<0> kWords{};
 template <>
-inline constexpr Words<9> kWords<Phase>{"set_up",  "forward",  "backward", "step",     "publish",
+inline constexpr Words<9> kWords<Phase>{"set_up",   "forward",  "backward", "step",     "publish",
                                         "evaluate", "generate", "save",     "tear_down"};
 template <>
 inline constexpr Words<3> kWords<Status>{"NOT_AVAILABLE", "INFLIGHT", "AVAILABLE"};
 template <>
-inline constexpr Words<9> kWords<Cause>{"set_up",  "fetch",        "external", "prefetch", "persist",
-                                        "gather_scope", "release", "step",     "publish"};
+inline constexpr Words<9> kWords<Cause>{"set_up",   "fetch",   "external",
+                                        "prefetch", "persist", "gather_scope",
+                                        "release",  "step",    "publish"};
 template <>
 inline constexpr Words<6> kWords<GradientStatus>{"none",     "partial", "ready",
                                                  "reducing", "reduced", "freed"};
 template <>
-inline constexpr Words<8> kWords<Category>{"parameters",     "gradients",      "optimizer",
-                                           "activations",    "gather_buffers", "reduce_buffers",
-                                           "workspace",      "checkpoint"};
+inline constexpr Words<8> kWords<Category>{"parameters",  "gradients",      "optimizer",
+                                           "activations", "gather_buffers", "reduce_buffers",
+                                           "workspace",   "checkpoint"};
 template <>
 inline constexpr Words<6> kWords<Op>{"all_gather", "reduce_scatter", "all_reduce",
                                      "broadcast",  "barrier",        "control"};

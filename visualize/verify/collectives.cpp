@@ -11,8 +11,8 @@ namespace {
 using log::Op;
 using log::Phase;
 
-// What all ranks send together. Every rank's part goes to all others in an all-gather, and comes from
-// all others in a reduce-scatter; an all-reduce is one after the other.
+// What all ranks send together. Every rank's part goes to all others in an all-gather, and comes
+// from all others in a reduce-scatter; an all-reduce is one after the other.
 Count bytes_in_theory(Op op, Count elements, Count size, Count ranks) {
   const Count once = (ranks - 1) * elements * size;
   switch (op) {
@@ -52,8 +52,7 @@ void Collectives::see(const log::Event& event, const log::CommEvent& comm) {
                         name_of(comm.op), in_quotes(comm.owner), comm.issued, comm.started,
                         comm.finished, comm.waited, event.t));
   }
-  calls_.push_back(
-      {event.line, comm.op, comm.elements, comm.dtype, comm.bytes_sent, comm.owner});
+  calls_.push_back({event.line, comm.op, comm.elements, comm.dtype, comm.bytes_sent, comm.owner});
 
   log::TrafficByOp* traffic = nullptr;
   if (event.phase == Phase::evaluate) {
@@ -112,10 +111,9 @@ void Collectives::compare(const std::vector<const Collectives*>& ranks, Count wo
     const Count theory =
         bytes_in_theory(call.op, call.elements, log::size_of(call.dtype), world_size);
     if (ranks.size() < world_size || bytes == theory) continue;
-    first.report_(
-        Kind::collective_bytes, call.line,
-        fmt::format("collective {}, {}: all ranks together send {} bytes, theory says {}", i + 1,
-                    call.text(), bytes, theory));
+    first.report_(Kind::collective_bytes, call.line,
+                  fmt::format("collective {}, {}: all ranks together send {} bytes, theory says {}",
+                              i + 1, call.text(), bytes, theory));
   }
 }
 

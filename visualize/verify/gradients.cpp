@@ -74,12 +74,12 @@ void Gradients::see(const log::Event& event, const log::StepEvent& /*step*/) {
     const bool at_rest =
         gradient.status == GradientStatus::reduced || gradient.status == GradientStatus::freed;
     if (catalogue_[i].trainable && (gradient.reduced == 0 || !at_rest)) {
-      report_(Kind::not_reduced, event.line,
-              fmt::format("step {} ends, and the gradient of {} is {}, {} in it", event.step,
-                          in_quotes(catalogue_[i].name), name_of(gradient.status),
-                          gradient.reduced == 0
-                              ? std::string("never reduced")
-                              : fmt::format("reduced {} time(s)", gradient.reduced)));
+      report_(
+          Kind::not_reduced, event.line,
+          fmt::format("step {} ends, and the gradient of {} is {}, {} in it", event.step,
+                      in_quotes(catalogue_[i].name), name_of(gradient.status),
+                      gradient.reduced == 0 ? std::string("never reduced")
+                                            : fmt::format("reduced {} time(s)", gradient.reduced)));
     }
     gradient.reduced = 0;
   }

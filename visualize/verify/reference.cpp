@@ -20,9 +20,8 @@ bool legal(Count stage, const log::Move& move) {
     case Cause::set_up:  // stages 0 to 2 hold everything from the start
       return stage < 3 && from == Status::not_available && to == Status::available;
     case Cause::publish:  // stages 1 and 2 gather the updated slices
-      return (stage == 1 || stage == 2) &&
-             ((from == Status::available && to == Status::inflight) ||
-              (from == Status::inflight && to == Status::available));
+      return (stage == 1 || stage == 2) && ((from == Status::available && to == Status::inflight) ||
+                                            (from == Status::inflight && to == Status::available));
     case Cause::fetch:
     case Cause::external:
     case Cause::prefetch:

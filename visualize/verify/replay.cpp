@@ -108,10 +108,10 @@ bool replay_rank(const log::RunFolder& folder, std::istream& in, Count rank, Ran
   if (!folder.summary) return false;
   const Count steps = folder.summary->steps.size();
   if (lines.cut_in() == 0 && replay.steps.done() >= steps) return true;
-  replay.report(Kind::ends_early, lines.cut_in() > 0 ? lines.cut_in() : replay.last_line,
-                fmt::format("the log ends after {} step(s){}, summary.json has {}",
-                            replay.steps.done(),
-                            lines.cut_in() > 0 ? ", in the middle of a line" : "", steps));
+  replay.report(
+      Kind::ends_early, lines.cut_in() > 0 ? lines.cut_in() : replay.last_line,
+      fmt::format("the log ends after {} step(s){}, summary.json has {}", replay.steps.done(),
+                  lines.cut_in() > 0 ? ", in the middle of a line" : "", steps));
   return false;
 }
 

@@ -40,8 +40,8 @@ void States::see(const log::Event& event, const log::ParamEvent& move) {
   }
   if (move.to == Status::not_available && move.active > 0) {
     report_(Kind::release_while_active, event.line,
-            fmt::format("{} is released while {} running module(s) read it", in_quotes(move.parameter),
-                        move.active));
+            fmt::format("{} is released while {} running module(s) read it",
+                        in_quotes(move.parameter), move.active));
   }
   if (move.to == Status::inflight) gathers_.begin(*parameter);
   if (move.to == Status::available && move.cause != Cause::set_up) arrive(event, *parameter);

@@ -13,8 +13,8 @@ namespace zerolab::verify {
 /// Where a parameter is on one rank, as far as its log has been read.
 struct State {
   log::Status status = log::Status::not_available;
-  log::Cause cause = log::Cause::set_up;  // of the latest move
-  Count line = 0;                         // of the latest move
+  log::Cause cause = log::Cause::set_up;                         // of the latest move
+  Count line = 0;                                                // of the latest move
   double whole_since = std::numeric_limits<double>::infinity();  // when it became AVAILABLE last,
   double whole_until = 0;                                        // and when it ceased to be
 };

@@ -39,18 +39,18 @@ void Steps::compare_with(const Steps& first) const {
   for (std::size_t i = 0; i < std::min(steps_.size(), first.steps_.size()); ++i) {
     const log::StepEvent& here = steps_[i].step;
     const log::StepEvent& there = first.steps_[i].step;
-    first_difference({{"loss", text_of(here.loss), text_of(there.loss)},
-                      {"grad_norm", text_of(here.grad_norm), text_of(there.grad_norm)},
-                      {"lr", text_of(here.lr), text_of(there.lr)},
-                      {"scale", text_of(here.scale), text_of(there.scale)},
-                      {"skipped", flag(here.skipped), flag(there.skipped)},
-                      {"hash", here.hash, there.hash}},
-                     [&](const Result& result) {
-                       report_(Kind::step_of_ranks, steps_[i].line,
-                               fmt::format("the {} of step {} is {}, rank {} has {} (line {})",
-                                           result.name, i + 1, result.here, first.rank_,
-                                           result.there, first.steps_[i].line));
-                     });
+    first_difference(
+        {{"loss", text_of(here.loss), text_of(there.loss)},
+         {"grad_norm", text_of(here.grad_norm), text_of(there.grad_norm)},
+         {"lr", text_of(here.lr), text_of(there.lr)},
+         {"scale", text_of(here.scale), text_of(there.scale)},
+         {"skipped", flag(here.skipped), flag(there.skipped)},
+         {"hash", here.hash, there.hash}},
+        [&](const Result& result) {
+          report_(Kind::step_of_ranks, steps_[i].line,
+                  fmt::format("the {} of step {} is {}, rank {} has {} (line {})", result.name,
+                              i + 1, result.here, first.rank_, result.there, first.steps_[i].line));
+        });
   }
 }
 

@@ -17,8 +17,8 @@ Uses::Uses(const Catalogue& catalogue, const Reporter& report, const States& sta
       late_(catalogue.run().modules.size()) {}
 
 void Uses::see(const log::Event& event, const log::ParamEvent& move) {
-  const bool for_a_module = move.cause == Cause::fetch || move.cause == Cause::external ||
-                            move.cause == Cause::prefetch;
+  const bool for_a_module =
+      move.cause == Cause::fetch || move.cause == Cause::external || move.cause == Cause::prefetch;
   if (move.to == Status::inflight && for_a_module) pass_begins();
   if (move.to != Status::available || move.cause != Cause::external) return;
   const auto module = catalogue_.module(move.module);
@@ -66,8 +66,8 @@ void Uses::check_read(const log::Event& event, const log::SpanEvent& span, std::
   if (was_whole) {
     report_(Kind::release_while_in_use, event.line,
             fmt::format("{} of {} reads {} until {} us, but it is {}, {} us", name_of(span.kind),
-                        in_quotes(span.module), in_quotes(catalogue_[parameter].name), span.end, now,
-                        state.whole_until));
+                        in_quotes(span.module), in_quotes(catalogue_[parameter].name), span.end,
+                        now, state.whole_until));
   } else {
     report_(Kind::use_while_not_available, event.line,
             fmt::format("{} of {} reads {} from {} us, but it is {}{}", name_of(span.kind),
