@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <memory>
 #include <sstream>
@@ -81,8 +82,8 @@ std::size_t LoggedRun::find(std::size_t rank, const Json& fields, std::size_t be
   throw std::runtime_error("no line has " + fields.dump());
 }
 
-std::size_t LoggedRun::find_last(std::size_t rank, const Json& fields) const {
-  for (std::size_t i = logs[rank].size(); i-- > 0;) {
+std::size_t LoggedRun::find_last(std::size_t rank, const Json& fields, std::size_t end) const {
+  for (std::size_t i = std::min(end, logs[rank].size()); i-- > 0;) {
     if (has(logs[rank][i], fields)) return i;
   }
   throw std::runtime_error("no line has " + fields.dump());

@@ -31,7 +31,9 @@ struct LoggedRun {
 
   /// The first line from `begin` on that has all of these fields. Throws when there is none.
   std::size_t find(std::size_t rank, const Json& fields, std::size_t begin = 0) const;
-  std::size_t find_last(std::size_t rank, const Json& fields) const;
+  /// The last one, before `end`.
+  std::size_t find_last(std::size_t rank, const Json& fields,
+                        std::size_t end = std::string::npos) const;
 
   void write(const std::filesystem::path& folder) const;
 };

@@ -54,13 +54,13 @@ void Collectives::see(const log::Event& event, const log::CommEvent& comm) {
   }
   calls_.push_back({event.line, comm.op, comm.elements, comm.dtype, comm.bytes_sent, comm.owner});
 
+  if (event.step == 0) return;  // what happens before the first step is counted nowhere
   log::TrafficByOp* traffic = nullptr;
   if (event.phase == Phase::evaluate) {
     traffic = &validation_;
   } else if (event.phase == Phase::generate) {
     traffic = &generation_;
-  } else if (event.phase != Phase::set_up && event.phase != Phase::tear_down &&
-             event.step > steps_done_) {
+  } else if (event.phase != Phase::tear_down && event.step > steps_done_) {
     traffic = &training_;
   }
   if (traffic == nullptr) return;

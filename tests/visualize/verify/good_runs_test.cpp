@@ -4,6 +4,7 @@
 
 #include "lab/temporary_folder.hpp"
 #include "stages/base/philox.hpp"
+#include "stages/engine/gathered_parameters.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/described_training.hpp"
 #include "tests/support/logged_run.hpp"
@@ -99,6 +100,26 @@ TEST_CASE("200 random runs with nothing wrong in them raise no alarm", "[verify]
     INFO("run " << number << ": " << drawn.ranks << " ranks, stage "
                 << drawn.training.settings.zero.stage);
     CHECK(alarms(logged_run(drawn.ranks, drawn.training)) == "");
+  }
+}
+
+TEST_CASE("gather scopes before the first step, and a pass inside of one, raise no alarm",
+          "[verify]") {
+  for (const int stage : {0, 1, 2, 3}) {
+    Training training = training_of(tiny_transformer(), stage);
+    training.steps = 2;
+    training.settings.zero.prefetch_bucket_size = 200;
+    training.settings.zero.param_persistence_threshold = 10;
+    training.prepare = [batches = training.batches](Runtime& runtime, Engine& engine) {
+      ParameterSet& parameters = engine.model().parameters();
+      const GatheredParameters read(runtime, engine.stage(),
+                                    {&parameters[0], &parameters.at("final_norm.bias")});
+      engine.evaluate(batches, 5);
+      const GatheredParameters written(runtime, engine.stage(), {&parameters[5]}, 1);
+    };
+    const LoggedRun run = logged_run(3, training);
+    if (stage == 3) run.find(2, {{"cause", "gather_scope"}, {"to", "AVAILABLE"}});  // or it throws
+    CHECK(alarms(run) == "");
   }
 }
 

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <random>
+
 #include "lab/temporary_folder.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/logged_run.hpp"
@@ -121,6 +123,49 @@ TEST_CASE("numbers at the end of their range make no sum overflow into agreement
   const verify::Verdict verdict = verdict_on(run);
   CHECK(verdict.violations.count(verify::Kind::live_bytes) == 1);
   CHECK(verdict.violations.count(verify::Kind::memory_summary) == 1);
+}
+
+// Whatever is in the files: a verdict, or a refusal.
+TEST_CASE("a thousand logs with something changed at random are judged or refused", "[verify]") {
+  Training training = training_of_odd_sizes(3);
+  training.steps = 1;
+  const LoggedRun good = logged_run(2, training);
+  std::mt19937_64 random(5);
+  const auto below = [&random](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+  int found = 0;
+  for (int i = 0; i < 1000; ++i) {
+    LoggedRun run = good;
+    std::vector<std::string>& log = run.logs[below(2)];
+    std::string& line = log[below(log.size())];
+    switch (below(6)) {
+      case 0:
+        line[below(line.size())] = static_cast<char>(below(256));
+        break;
+      case 1:
+        line.resize(below(line.size()));
+        break;
+      case 2:
+        std::swap(line, log[below(log.size())]);
+        break;
+      case 3:
+        line = log[below(log.size())];
+        break;
+      case 4:
+        log.erase(log.begin() + static_cast<std::ptrdiff_t>(below(log.size())));
+        break;
+      default: {
+        const std::size_t digit = line.find_first_of("0123456789", below(line.size()));
+        if (digit != std::string::npos) line.replace(digit, 1, "999999999");
+      }
+    }
+    try {
+      found += verdict_on(run).violations.empty() ? 0 : 1;
+    } catch (const log::Unreadable&) {
+      ++found;
+    }
+  }
+  // The rest are changes to where somebody's name for people is, of a digit of a time, or none.
+  CHECK(found > 850);
 }
 
 TEST_CASE("names of ten thousand bytes are cut in messages", "[verify]") {
