@@ -9,8 +9,7 @@ using log::GradientStatus;
 Gradients::Gradients(const Catalogue& catalogue, const Reporter& report)
     : catalogue_(catalogue),
       report_(report),
-      padding_(catalogue.run()),
-      reductions_(catalogue),
+      reductions_(catalogue, report, {Kind::reduced_without_collective, Kind::reduced_too_early}),
       gradients_(catalogue.run().parameters.size()) {}
 
 void Gradients::see(const log::Event& event, const log::GradEvent& move) {
@@ -38,34 +37,16 @@ void Gradients::see(const log::Event& event, const log::GradEvent& move) {
   }
   if (move.to == GradientStatus::reducing) reductions_.begin(*parameter);
   if (move.to == GradientStatus::reduced) {
-    arrive(event, *parameter);
+    reductions_.end(event, *parameter);
     ++gradient.reduced;
   }
   gradient.status = move.to;
   gradient.line = event.line;
 }
 
-void Gradients::arrive(const log::Event& event, std::size_t parameter) {
-  const auto finished = reductions_.end(parameter);
-  const std::string name = in_quotes(catalogue_[parameter].name);
-  if (!finished && catalogue_[parameter].numel > 0) {
-    report_(
-        Kind::reduced_without_collective, event.line,
-        fmt::format("the gradient of {} is reduced, but no collective has been waited for", name));
-  } else if (finished && *finished > event.t) {
-    report_(Kind::reduced_too_early, event.line,
-            fmt::format("the gradient of {} is reduced at {} us, but its collective is finished at "
-                        "{} us",
-                        name, event.t, *finished));
-  }
-}
-
 void Gradients::see(const log::Event& event, const log::CommEvent& comm) {
   if (comm.op != log::Op::reduce_scatter && comm.op != log::Op::all_reduce) return;
-  const std::vector<std::size_t> moved = reductions_.moved(comm.owner, comm.finished);
-  Count expected = 0;
-  for (const std::size_t parameter : moved) expected += padding_.elements(parameter);
-  check_moved(report_, event, comm, moved, expected);
+  reductions_.moved(event, comm);
 }
 
 void Gradients::see(const log::Event& event, const log::StepEvent& /*step*/) {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "visualize/verify/states.hpp"
+#include "visualize/verify/transfers.hpp"
 
 namespace zerolab::verify {
 
@@ -21,11 +21,9 @@ class Gradients {
     Count line = 0;     // of the latest move
     Count reduced = 0;  // times in this step
   };
-  void arrive(const log::Event& event, std::size_t parameter);
 
   const Catalogue& catalogue_;
   const Reporter& report_;
-  Padding padding_;
   Transfers reductions_;
   std::vector<Gradient> gradients_;
 };

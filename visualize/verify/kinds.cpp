@@ -5,6 +5,9 @@
 namespace zerolab::verify {
 namespace {
 
+constexpr std::array<std::string_view, 7> kConcerns{"log",    "states", "uses",       "gradients",
+                                                    "ledger", "steps",  "collectives"};
+
 using enum Concern;
 constexpr std::array kKinds{
     KindInfo{Kind::unreadable_line, log, "unreadable-line"},
@@ -57,25 +60,7 @@ static_assert(in_order() && kKinds.back().kind == Kind::traffic_summary);
 
 }  // namespace
 
-std::string_view name_of(Concern concern) {
-  switch (concern) {
-    case log:
-      return "log";
-    case states:
-      return "states";
-    case uses:
-      return "uses";
-    case gradients:
-      return "gradients";
-    case ledger:
-      return "ledger";
-    case steps:
-      return "steps";
-    case collectives:
-      return "collectives";
-  }
-  return "?";
-}
+std::string_view name_of(Concern concern) { return kConcerns[static_cast<std::size_t>(concern)]; }
 
 std::span<const KindInfo> all_kinds() { return kKinds; }
 

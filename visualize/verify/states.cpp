@@ -12,8 +12,7 @@ using log::Status;
 States::States(const Catalogue& catalogue, const Reporter& report)
     : catalogue_(catalogue),
       report_(report),
-      padding_(catalogue.run()),
-      gathers_(catalogue),
+      gathers_(catalogue, report, {Kind::gather_without_collective, Kind::available_too_early}),
       states_(catalogue.run().parameters.size()) {}
 
 void States::see(const log::Event& event, const log::ParamEvent& move) {
@@ -44,7 +43,7 @@ void States::see(const log::Event& event, const log::ParamEvent& move) {
                         in_quotes(move.parameter), move.active));
   }
   if (move.to == Status::inflight) gathers_.begin(*parameter);
-  if (move.to == Status::available && move.cause != Cause::set_up) arrive(event, *parameter);
+  if (move.to == Status::available && move.cause != Cause::set_up) gathers_.end(event, *parameter);
   if (move.to == Status::available) state.whole_since = event.t;
   if (move.from == Status::available) state.whole_until = event.t;
   state.status = move.to;
@@ -69,44 +68,12 @@ std::string States::why_illegal(std::size_t parameter, const log::ParamEvent& mo
   return {};
 }
 
-void States::arrive(const log::Event& event, std::size_t parameter) {
-  const auto finished = gathers_.end(parameter);
-  const std::string name = in_quotes(catalogue_[parameter].name);
-  if (!finished && catalogue_[parameter].numel > 0) {
-    report_(Kind::gather_without_collective, event.line,
-            fmt::format("{} is AVAILABLE, but no all_gather of it has been waited for", name));
-  } else if (finished && *finished > event.t) {
-    report_(Kind::available_too_early, event.line,
-            fmt::format("{} is AVAILABLE at {} us, but its all_gather is finished at {} us", name,
-                        event.t, *finished));
-  }
-}
-
 void States::see(const log::Event& event, const log::CommEvent& comm) {
   if (comm.op != log::Op::all_gather) return;
-  const Count stage = catalogue_.run().stage;
-  std::vector<std::size_t> moved;
-  Count expected = 0;
-  if (stage == 3) {
-    moved = gathers_.moved(comm.owner, comm.finished);
-    for (const std::size_t parameter : moved) expected += padding_.elements(parameter);
-  } else if (comm.owner == "parameters") {  // the updated slices of all
-    moved = gathers_.moved_all(comm.finished);
-    expected = padding_.flat();
-  }
-  check_moved(report_, event, comm, moved, expected);
-}
-
-void check_moved(const Reporter& report, const log::Event& event, const log::CommEvent& comm,
-                 const std::vector<std::size_t>& moved, Count expected) {
-  if (moved.empty()) {
-    report(Kind::collective_of_nothing, event.line,
-           fmt::format("{} of {}: nothing of that name is on its way", name_of(comm.op),
-                       in_quotes(comm.owner)));
-  } else if (comm.elements != expected) {
-    report(Kind::collective_elements, event.line,
-           fmt::format("{} of {} moves {} elements, with padding they have {}", name_of(comm.op),
-                       in_quotes(comm.owner), comm.elements, expected));
+  if (catalogue_.run().stage < 3 && comm.owner == "parameters") {  // the updated slices
+    gathers_.moved_all(event, comm);
+  } else {
+    gathers_.moved(event, comm);
   }
 }
 

@@ -3,9 +3,6 @@
 #include <limits>
 #include <vector>
 
-#include "visualize/verify/catalogue.hpp"
-#include "visualize/verify/findings.hpp"
-#include "visualize/verify/reference.hpp"
 #include "visualize/verify/transfers.hpp"
 
 namespace zerolab::verify {
@@ -32,18 +29,11 @@ class States {
 
  private:
   std::string why_illegal(std::size_t parameter, const log::ParamEvent& move) const;
-  void arrive(const log::Event& event, std::size_t parameter);
 
   const Catalogue& catalogue_;
   const Reporter& report_;
-  Padding padding_;
   Transfers gathers_;
   std::vector<State> states_;
 };
-
-/// Reports a collective that moves other parameters, or other elements of them, than are on their
-/// way.
-void check_moved(const Reporter& report, const log::Event& event, const log::CommEvent& comm,
-                 const std::vector<std::size_t>& moved, Count expected);
 
 }  // namespace zerolab::verify

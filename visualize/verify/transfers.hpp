@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "visualize/verify/catalogue.hpp"
+#include "visualize/verify/findings.hpp"
+#include "visualize/verify/reference.hpp"
 
 namespace zerolab::verify {
 
@@ -13,28 +15,37 @@ namespace zerolab::verify {
 /// three that were sent off one after the other.
 class Transfers {
  public:
-  explicit Transfers(const Catalogue& catalogue) : catalogue_(catalogue) {}
+  /// What is reported of a parameter that arrives without its collective, or before it is over.
+  struct Kinds {
+    Kind without, too_early;
+  };
+  Transfers(const Catalogue& catalogue, const Reporter& report, Kinds kinds)
+      : catalogue_(catalogue), report_(report), kinds_(kinds), padding_(catalogue.run()) {}
 
   void begin(std::size_t parameter);
-
-  /// The collective of this owner is over: whom it has moved; nobody when none of them is on its
-  /// way.
-  std::vector<std::size_t> moved(const std::string& owner, double finished);
-  /// It has moved everybody who is on his way.
-  std::vector<std::size_t> moved_all(double finished);
-
-  /// The parameter is there: when its collective was over, if there was one.
-  std::optional<double> end(std::size_t parameter);
+  /// A collective is over that moves those whom its owner names,
+  void moved(const log::Event& event, const log::CommEvent& comm);
+  /// or everybody who is on his way, in one flat buffer.
+  void moved_all(const log::Event& event, const log::CommEvent& comm);
+  void end(const log::Event& event, std::size_t parameter);
 
  private:
   struct Traveller {
     std::size_t parameter;
-    std::optional<double> finished = std::nullopt;
+    std::optional<double> finished = std::nullopt;  // when its collective was over
   };
-  std::vector<std::size_t> move(std::size_t first, std::size_t count, double finished);
+  using Travellers = std::vector<Traveller>;
+
+  Travellers::iterator first_of(const std::string& owner, std::size_t count);
+  /// Nothing is expected where nobody is on his way.
+  void expect_elements(const log::Event& event, const log::CommEvent& comm,
+                       std::optional<Count> expected) const;
 
   const Catalogue& catalogue_;
-  std::vector<Traveller> travellers_;  // in the order in which they were sent off
+  const Reporter& report_;
+  Kinds kinds_;
+  Padding padding_;
+  Travellers travellers_;  // in the order in which they were sent off
 };
 
 }  // namespace zerolab::verify
