@@ -149,7 +149,7 @@ RunFolder read_run_folder(const fs::path& folder) {
 std::optional<Failure> read_failure(const fs::path& folder) {
   if (!is_file(folder / "error.json")) return std::nullopt;
   return reading(folder / "error.json", [](const Fields& json) {
-    return Failure{json.text("code"), json.count("rank"), json.text("message")};
+    return Failure{json.text("code"), json.count_or_null("rank"), json.text("message")};
   });
 }
 

@@ -77,7 +77,7 @@ struct Summary {
 /// error.json
 struct Failure {
   std::string code;
-  Count rank = 0;
+  std::optional<Count> rank;  // that is to blame, if one is
   std::string message;
 };
 

@@ -128,8 +128,9 @@ void compare_ranks(const log::RunFolder& folder, const Ranks& ranks, bool whole)
 
 void remark_on_end(const log::RunFolder& folder, Verdict& verdict) {
   if (folder.failure) {
-    verdict.remarks.push_back(fmt::format("the run ended with {} on rank {}", folder.failure->code,
-                                          folder.failure->rank));
+    const std::optional<log::Count> rank = folder.failure->rank;
+    verdict.remarks.push_back(fmt::format("the run ended with {}{}", folder.failure->code,
+                                          rank ? fmt::format(" on rank {}", *rank) : ""));
   } else if (!folder.summary) {
     verdict.remarks.emplace_back("the run did not end: there is no summary.json");
   }
