@@ -85,11 +85,13 @@ std::optional<int> rank_to_blame(const Error& error, int reporting) {
 }
 
 Json error_json(const Error& error, std::optional<int> rank) {
-  return {{"code", code_name(error.code())},
-          {"exit_status", error.exit_status()},
-          {"rank", rank ? Json(*rank) : Json(nullptr)},
-          {"message", error.what_happened()},
-          {"way_out", error.way_out()}};
+  Json json{{"code", code_name(error.code())},
+            {"exit_status", error.exit_status()},
+            {"rank", rank ? Json(*rank) : Json(nullptr)},
+            {"message", error.what_happened()},
+            {"way_out", error.way_out()}};
+  if (const Json details = error.details(); !details.is_null()) json["details"] = details;
+  return json;
 }
 
 std::string error_text(const Error& error, std::optional<int> rank, const ErrorStyle& style) {

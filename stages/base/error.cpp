@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 namespace zerolab {
@@ -68,5 +69,7 @@ Error::Error(Code code, std::string what_happened, std::string way_out)
       code_(code),
       what_happened_(std::move(what_happened)),
       way_out_(std::move(way_out)) {}
+
+nlohmann::ordered_json Error::details() const { return nullptr; }
 
 }  // namespace zerolab

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -75,6 +76,8 @@ class Error : public std::runtime_error {
   int exit_status() const { return static_cast<int>(code_) / 100; }
   const std::string& what_happened() const { return what_happened_; }
   const std::string& way_out() const { return way_out_; }
+  /// The same for programs (error.json); null if there is nothing more to say.
+  virtual nlohmann::ordered_json details() const;
 
  private:
   Code code_;

@@ -77,6 +77,8 @@ CommStream::Round gather_round(const CommStream& stream, const std::vector<Run>&
   return round;
 }
 
+Index chunk_of(Index all, int ranks) { return std::max(Index{1}, all / std::max(1, ranks - 1)); }
+
 /// How a reduction is cut into rounds: in each, `chunk` elements of every rank's part travel from
 /// all its peers to it. What a rank receives in one round is then at most as much as the runs hold;
 /// when the parts are equal, one round does it.
@@ -84,8 +86,7 @@ struct Rounds {
   Index chunk;
   Index count = 0;
 
-  Rounds(const std::vector<Run>& runs, int ranks)
-      : chunk(std::max(Index{1}, total_elements(runs) / std::max(1, ranks - 1))) {
+  Rounds(const std::vector<Run>& runs, int ranks) : chunk(chunk_of(total_elements(runs), ranks)) {
     for (int owner = 0; owner < ranks; ++owner) {
       count = std::max(count, ceil_div(part_elements(runs, owner), chunk));
     }
@@ -126,15 +127,17 @@ CommStream::Round reduce_round(const CommStream& stream, const std::vector<Run>&
 }
 
 void add_reduction(CommStream::Operation& operation, CommStream& stream,
-                   const std::vector<Run>& runs, float factor, const Setting* scales_with) {
+                   const std::vector<Run>& runs, float factor, const Governor* governor) {
   const Rounds rounds(runs, stream.size());
-  const Index slot = std::min(rounds.chunk, part_elements(runs, stream.rank()));
+  const Index own = part_elements(runs, stream.rank());
+  const Index slot = std::min(rounds.chunk, own);
   const Dtype dtype = operation.signature.dtype;
-  const Index bytes = slot * (stream.size() - 1) * size_of(dtype);
+  const Index bytes =
+      receive_elements(operation.signature.elements, own, stream.size()) * size_of(dtype);
   Values buffer;
   if (bytes > 0) {
     operation.buffers.push_back(stream.ledger().allocate(bytes, Category::reduce_buffers,
-                                                         operation.signature.owner, scales_with));
+                                                         operation.signature.owner, governor));
     buffer = operation.buffers.back().values(dtype);
   }
   for (Index index = 0; index < rounds.count; ++index) {
@@ -174,19 +177,23 @@ Pending all_gather(CommStream& stream, const std::vector<Run>& runs, std::string
   return stream.enqueue(std::move(operation));
 }
 
+Index receive_elements(Index all, Index own, int ranks) {
+  return std::min(chunk_of(all, ranks), own) * (ranks - 1);
+}
+
 Pending reduce_scatter(CommStream& stream, const std::vector<Run>& runs, float factor,
-                       std::string owner, const Setting* scales_with) {
+                       std::string owner, const Governor* governor) {
   auto operation = over_runs(Op::reduce_scatter, stream, runs, std::move(owner));
   if (operation.signature.elements == 0) return {};
-  add_reduction(operation, stream, runs, factor, scales_with);
+  add_reduction(operation, stream, runs, factor, governor);
   return stream.enqueue(std::move(operation));
 }
 
 Pending all_reduce(CommStream& stream, const std::vector<Run>& runs, float factor,
-                   std::string owner, const Setting* scales_with) {
+                   std::string owner, const Governor* governor) {
   auto operation = over_runs(Op::all_reduce, stream, runs, std::move(owner));
   if (operation.signature.elements == 0) return {};
-  add_reduction(operation, stream, runs, factor, scales_with);
+  add_reduction(operation, stream, runs, factor, governor);
   operation.rounds.push_back(gather_round(stream, runs));
   return stream.enqueue(std::move(operation));
 }

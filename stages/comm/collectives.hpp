@@ -28,11 +28,14 @@ Pending all_gather(CommStream& stream, const std::vector<Run>& runs, std::string
 /// The own part becomes (sum over ranks, in rank order) * factor; the rest of the run is left as it
 /// was. Works in rounds, so that beside the runs it holds a receive buffer of at most their size.
 Pending reduce_scatter(CommStream& stream, const std::vector<Run>& runs, float factor,
-                       std::string owner, const Setting* scales_with = nullptr);
+                       std::string owner, const Governor* governor = nullptr);
+
+/// The size of that buffer, in elements, for runs of `all` elements of which `own` are this rank's.
+Index receive_elements(Index all, Index own, int ranks);
 
 /// reduce_scatter followed by all_gather: the whole run becomes the scaled sum.
 Pending all_reduce(CommStream& stream, const std::vector<Run>& runs, float factor,
-                   std::string owner, const Setting* scales_with = nullptr);
+                   std::string owner, const Governor* governor = nullptr);
 
 /// `data` of rank `root` replaces everybody's.
 Pending broadcast(CommStream& stream, std::span<std::byte> data, int root, std::string owner);

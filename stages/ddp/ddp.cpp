@@ -8,10 +8,7 @@ Ddp::Ddp(Runtime& runtime)
     : runtime_(runtime),
       sums_(runtime),
       buckets_(
-          runtime,
-          [this](const Bucket& bucket, std::string owner) {
-            return reduce(bucket, std::move(owner));
-          },
+          runtime, [this](const Bucket& bucket) { return runs_of(bucket); }, reduce_to_all,
           [this](const Bucket& bucket) { keep(bucket); }) {}
 
 void Ddp::set_up(Model& model) {
@@ -43,13 +40,13 @@ void Ddp::gradient_ready(Parameter& parameter, MicroStep micro_step) {
   if (auto sum = sums_.ready(parameter, micro_step)) buckets_.add(std::move(*sum));
 }
 
-Pending Ddp::reduce(const Bucket& bucket, std::string owner) {
+std::vector<Run> Ddp::runs_of(const Bucket& bucket) const {
   std::vector<Run> runs;
   for (const ReadyGradient& gradient : bucket) {
     const Range range = layout_.padded_parameter(gradient.parameter->id());
     runs.push_back({gradient.data, layout_.even_bounds(range)});
   }
-  return reduce_to_all(runtime_, runs, std::move(owner));
+  return runs;
 }
 
 // Every rank keeps all of the reduced gradients.

@@ -25,7 +25,7 @@ class Ddp : public Stage {
   void end_pass() override;
 
  private:
-  Pending reduce(const Bucket& bucket, std::string owner);
+  std::vector<Run> runs_of(const Bucket& bucket) const;
   void keep(const Bucket& bucket);
 
   Runtime& runtime_;

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "stages/base/scoped.hpp"
 #include "stages/engine/prepare_model.hpp"
 #include "stages/engine/replicas.hpp"
 #include "stages/engine/states.hpp"
@@ -29,24 +30,29 @@ struct Engine::Outcome {
 Engine::Engine(Runtime& runtime, Model& model, std::unique_ptr<Stage> stage, Index sequence_length)
     : runtime_(runtime),
       model_(model),
+      model_states_(model.parameters(), runtime.settings, runtime.ranks(), runtime.recorder),
       stage_(std::move(stage)),
       sequence_length_(sequence_length),
-      micro_batch_{"train_micro_batch_size_per_gpu", runtime.settings.micro_batch},
       context_{.device = runtime.device,
                .ledger = runtime.ledger,
                .recorder = runtime.recorder,
                .hooks = *this,
                .dtype = runtime.settings.dtype,
-               .micro_batch = &micro_batch_,
-               .auto_register = runtime.settings.zero.auto_register_external_parameters} {
+               .activations = &activations_,
+               .auto_register = runtime.settings.zero.auto_register_external_parameters},
+      activations_(runtime.settings, model, context_.pass, runtime.recorder) {
   if (runtime.settings.dtype == Dtype::fp16) scaler_ = LossScaler(runtime.settings.loss_scale);
+  runtime_.model_states = &model_states_;
   runtime_.recorder.set_phase(Phase::set_up);
   prepare_model(model_, runtime.settings);
   model_.root().attach(context_);
   stage_->set_up(model_);
 }
 
-Engine::~Engine() { runtime_.recorder.end_all_modules(); }
+Engine::~Engine() {
+  runtime_.recorder.end_all_modules();
+  runtime_.model_states = nullptr;
+}
 
 StepResult Engine::step(const BatchSource& batches) {
   const Recorder::Clock::time_point start = Recorder::Clock::now();
@@ -171,6 +177,9 @@ void Engine::refuse_open_scopes(Index step) {
 
 double Engine::evaluate(const BatchSource& batches, Index sequences,
                         std::optional<BatchShape> shape) {
+  // Of batches with a shape of their own nothing depends on the settings.
+  const Scoped governed(context_.activations,
+                        shape ? static_cast<const Governor*>(nullptr) : context_.activations);
   if (!shape) shape = BatchShape{runtime_.settings.micro_batch, sequence_length_};
   const Index micro = shape->sequences;
   const Index rounds = ceil_div(sequences, micro * runtime_.ranks());
@@ -187,6 +196,7 @@ double Engine::evaluate(const BatchSource& batches, Index sequences,
 
 std::vector<float> Engine::logits_behind(const std::vector<std::int32_t>& tokens, Index at) {
   std::vector<float> result;
+  const Scoped governed(context_.activations, static_cast<const Governor*>(nullptr));
   run_pass(VisitKind::evaluate, [&] {
     runtime_.recorder.set_phase(Phase::generate);
     const Tensor logits = run_model(tokens, {1, static_cast<Index>(tokens.size())});
@@ -245,7 +255,7 @@ Tensor Engine::run_model(const std::vector<std::int32_t>& tokens, BatchShape sha
 
 Tensor Engine::uploaded(Shape shape, const std::vector<std::int32_t>& host, const char* what) {
   Tensor tensor(runtime_.ledger, std::move(shape), Dtype::int32, Category::activations, what,
-                &micro_batch_);
+                context_.activations);
   runtime_.device.upload(tensor.ints(), host.data(), tensor.numel() * size_of(Dtype::int32));
   return tensor;
 }

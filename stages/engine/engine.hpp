@@ -6,7 +6,9 @@
 #include <optional>
 #include <vector>
 
+#include "stages/engine/activation_memory.hpp"
 #include "stages/engine/losses.hpp"
+#include "stages/engine/model_state_memory.hpp"
 #include "stages/engine/stage.hpp"
 
 namespace zerolab {
@@ -100,10 +102,11 @@ class Engine : private ModuleHooks {
 
   Runtime& runtime_;
   Model& model_;
+  ModelStateMemory model_states_;
   std::unique_ptr<Stage> stage_;
   Index sequence_length_;
-  Setting micro_batch_;
   ModelContext context_;
+  ActivationMemory activations_;
   MicroStep micro_step_;
   std::size_t gradients_left_ = 0;  // to hand over in this backward
   Tensor targets_;

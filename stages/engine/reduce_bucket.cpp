@@ -22,10 +22,8 @@ std::string_view name_of(BucketState state) {
   return "?";
 }
 
-ReduceBucket::ReduceBucket(Runtime& runtime, int number)
-    : runtime_(runtime),
-      number_(number),
-      size_{"zero_optimization.reduce_bucket_size", runtime.settings.zero.reduce_bucket_size} {}
+ReduceBucket::ReduceBucket(Runtime& runtime, int number, const Governor* governor)
+    : runtime_(runtime), number_(number), governor_(governor) {}
 
 void ReduceBucket::add(ReadyGradient gradient, Index capacity) {
   if (state_ != BucketState::free && state_ != BucketState::filling) {
@@ -52,7 +50,7 @@ void ReduceBucket::move(ReadyGradient& gradient, Index capacity) {
         capacity > 0
             ? fmt::format("reduce bucket {}", number_)
             : fmt::format("{} (gradient as {})", gradient.parameter->name(), name_of(dtype)),
-        capacity == size_.value ? &size_ : nullptr);
+        governor_);
   }
   const Values place = buffer.values(dtype) + (capacity > 0 ? elements_ : 0);
   runtime_.device.copy(place, gradient.data, gradient.elements);

@@ -34,7 +34,8 @@ std::string_view name_of(BucketState state);
 /// change the sum, now and then. Throws Error (Code::bucket_state) with the bucket and the step.
 class ReduceBucket {
  public:
-  ReduceBucket(Runtime& runtime, int number);
+  /// `governor` answers for the memory of the buckets; it outlives them.
+  ReduceBucket(Runtime& runtime, int number, const Governor* governor = nullptr);
 
   /// free or filling -> filling. With contiguous_gradients a gradient that has a buffer of its own
   /// is copied into the bucket's, if that holds `capacity` elements and it fits; its own one goes.
@@ -61,7 +62,7 @@ class ReduceBucket {
 
   Runtime& runtime_;
   int number_;
-  Setting size_;
+  const Governor* governor_;
   BucketState state_ = BucketState::free;
   Bucket gradients_;
   Index elements_ = 0;

@@ -18,6 +18,7 @@ struct Runtime {
   CommStream& comm;
   const Settings& settings;
   std::uint64_t seed = 0;
+  const Governor* model_states = nullptr;  // answers for their memory; the engine says who
 
   int rank() const { return comm.rank(); }
   int ranks() const { return comm.size(); }

@@ -19,7 +19,8 @@ void start_whole(Runtime& runtime, Parameter& parameter, Values data) {
 
 FlatBuffer::FlatBuffer(Runtime& runtime, Range range, Dtype dtype, Category category,
                        std::string owner)
-    : buffer_(runtime.ledger.allocate(range.size() * size_of(dtype), category, std::move(owner))),
+    : buffer_(runtime.ledger.allocate(range.size() * size_of(dtype), category, std::move(owner),
+                                      runtime.model_states)),
       range_(range),
       dtype_(dtype) {
   runtime.device.fill(buffer_.values(dtype), range.size(), 0);
@@ -49,7 +50,7 @@ void FrozenParameters::set_up(Runtime& runtime, ParameterSet& parameters) {
   if (layout.total() == 0) return;
   const Dtype dtype = runtime.settings.dtype;
   buffer_ = runtime.ledger.allocate(layout.total() * size_of(dtype), Category::parameters,
-                                    "frozen parameters");
+                                    "frozen parameters", runtime.model_states);
   for (Parameter& parameter : parameters) {
     if (parameter.requires_grad()) continue;
     start_whole(runtime, parameter, buffer_.values(dtype) + layout.parameter(parameter.id()).begin);

@@ -1,10 +1,7 @@
 #include "stages/memory/ledger.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 #include <map>
 #include <utility>
 
@@ -26,34 +23,6 @@ std::size_t taken_bytes(Index bytes) {
 }
 
 }  // namespace
-
-std::string_view name_of(Category category) {
-  switch (category) {
-    case Category::parameters:
-      return "parameters";
-    case Category::gradients:
-      return "gradients";
-    case Category::optimizer:
-      return "optimizer";
-    case Category::activations:
-      return "activations";
-    case Category::gather_buffers:
-      return "gather_buffers";
-    case Category::reduce_buffers:
-      return "reduce_buffers";
-    case Category::workspace:
-      return "workspace";
-    case Category::checkpoint:
-      return "checkpoint";
-  }
-  return "?";
-}
-
-Index Usage::total() const {
-  Index sum = 0;
-  for (const Index bytes : by_category) sum += bytes;
-  return sum;
-}
 
 Buffer::Buffer(Buffer&& other) noexcept
     : ledger_(std::exchange(other.ledger_, nullptr)),
@@ -79,6 +48,19 @@ void Buffer::reset() {
   bytes_ = 0;
 }
 
+HighWater::HighWater(Ledger& ledger) : ledger_(ledger) {
+  ledger.high_waters_.push_back(this);
+  restart();
+}
+
+HighWater::~HighWater() { std::erase(ledger_.high_waters_, this); }
+
+void HighWater::restart() { bytes_ = ledger_.live_total_; }
+
+void Buffer::put_under(const Governor& governor) {
+  if (ledger_ != nullptr) ledger_->put_under(id_, governor);
+}
+
 Ledger::Ledger(std::string pool, Recorder& recorder, Index budget,
                std::pmr::memory_resource* memory)
     : pool_(std::move(pool)), recorder_(recorder), budget_(budget), memory_(memory) {}
@@ -86,16 +68,15 @@ Ledger::Ledger(std::string pool, Recorder& recorder, Index budget,
 Ledger::~Ledger() = default;
 
 Buffer Ledger::allocate(Index bytes, Category category, std::string owner,
-                        const Setting* scales_with) {
-  Block block{bytes, category, std::move(owner), scales_with};
-  if (bytes > budget_ - live_total_) {
-    throw OutOfMemory(Code::out_of_memory, report(block), advice(block));
-  }
+                        const Governor* governor) {
+  Block block{bytes, category, std::move(owner), governor};
+  if (bytes > budget_ - live_total_) throw OutOfMemory(shortage(block));
   auto* data = static_cast<std::byte*>(memory_->allocate(taken_bytes(bytes), kAlignment));
   poison(data, bytes);
   live_total_ += bytes;
   live_[category] += bytes;
   category_peak_[category] = std::max(category_peak_[category], live_[category]);
+  for (HighWater* each : high_waters_) each->bytes_ = std::max(each->bytes_, live_total_);
   if (live_total_ > peak_total_) {
     peak_total_ = live_total_;
     peak_ = live_;
@@ -105,13 +86,14 @@ Buffer Ledger::allocate(Index bytes, Category category, std::string owner,
         AllocEvent{pool_, name_of(category), bytes, live_total_, peak_total_, block.owner});
   }
   const Index id = next_id_++;
+  note_change(id, bytes, category).ends = false;
   blocks_.emplace(id, std::move(block));
   return Buffer(this, id, data, bytes);
 }
 
 void Ledger::release(Index id, std::byte* data) {
   const auto entry = blocks_.find(id);
-  const Block& block = entry->second;
+  Block& block = entry->second;
   live_total_ -= block.bytes;
   live_[block.category] -= block.bytes;
   if (recorder_.active()) {
@@ -120,83 +102,94 @@ void Ledger::release(Index id, std::byte* data) {
   }
   poison(data, block.bytes);
   memory_->deallocate(data, taken_bytes(block.bytes), kAlignment);
+  Change& change = note_change(id, -block.bytes, block.category);
+  change.ends = true;
+  change.owner.swap(block.owner);
   blocks_.erase(entry);
 }
 
-std::vector<Ledger::Holder> Ledger::holders() const {
+Ledger::Change& Ledger::note_change(Index id, Index bytes, Category category) {
+  Change& change = changes_[next_change_];
+  next_change_ = (next_change_ + 1) % kChangesKept;
+  change.id = id;
+  change.bytes = bytes;
+  change.category = category;
+  change.live = live_total_;
+  recorder_.tell_place(change.place);
+  return change;
+}
+
+std::vector<Holding> Ledger::holders() const {
   std::map<std::pair<std::string, Category>, Index> sums;
   for (const auto& [id, block] : blocks_) sums[{block.owner, block.category}] += block.bytes;
-  std::vector<Holder> result;
+  std::vector<Holding> result;
   for (const auto& [key, bytes] : sums) {
     if (bytes > 0) result.push_back({key.first, key.second, bytes});
   }
   std::stable_sort(result.begin(), result.end(),
-                   [](const Holder& a, const Holder& b) { return a.bytes > b.bytes; });
+                   [](const Holding& a, const Holding& b) { return a.bytes > b.bytes; });
   return result;
 }
 
-std::string Ledger::report(const Block& wanted) const {
-  fmt::memory_buffer text;
-  const auto add = [&text]<typename... Args>(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(text), format, std::forward<Args>(args)...);
-  };
-  add("rank {} is out of {} memory: {} ({}) for {} [{}] in {}\n", recorder_.rank(), pool_,
-      human_bytes(wanted.bytes), wanted.bytes, wanted.owner, name_of(wanted.category),
-      recorder_.where());
-  add("  budget {} bytes, live {}, short by {}\n", budget_, live_total_,
-      wanted.bytes - (budget_ - live_total_));
-  add("  live by category:\n");
-  for (std::size_t c = 0; c < kCategories; ++c) {
-    const auto category = static_cast<Category>(c);
-    if (live_[category] > 0) add("    {:<15} {:>14}\n", name_of(category), live_[category]);
-  }
-  add("  largest holders:\n");
-  const std::vector<Holder> all = holders();
-  for (std::size_t i = 0; i < std::min(kHoldersShown, all.size()); ++i) {
-    add("    {:>14}  {} [{}]\n", all[i].bytes, all[i].owner, name_of(all[i].category));
-  }
-  text.resize(text.size() - 1);
-  return fmt::to_string(text);
+Shortage Ledger::shortage(const Block& wanted) const {
+  Shortage shortage{.pool = pool_,
+                    .rank = recorder_.rank(),
+                    .request = {wanted.owner, wanted.category, wanted.bytes},
+                    .where = recorder_.where(),
+                    .budget = budget_,
+                    .live = live_,
+                    .largest = holders(),
+                    .last = last_changes(),
+                    .advice = advice(wanted)};
+  shortage.largest.resize(std::min(kHoldersShown, shortage.largest.size()));
+  return shortage;
 }
 
-// For each setting that something live, or the request itself, scales with: the largest value with
-// which this allocation would have fitted, everything else as it is.
-std::string Ledger::advice(const Block& wanted) const {
-  std::map<const Setting*, Index> scaling;  // bytes proportional to the setting
-  for (const auto& [id, block] : blocks_) {
-    if (block.scales_with != nullptr) scaling[block.scales_with] += block.bytes;
+// Newest last. Whoever gave something back in the meantime has said so behind it.
+std::vector<Shortage::Change> Ledger::last_changes() const {
+  const auto owner_of = [this](const Change& change) {
+    const auto block = blocks_.find(change.id);
+    if (block != blocks_.end()) return block->second.owner;
+    return std::find_if(changes_.begin(), changes_.end(),
+                        [&](const Change& other) { return other.id == change.id && other.ends; })
+        ->owner;
+  };
+  std::vector<Shortage::Change> result;
+  for (std::size_t i = 0; i < kChangesKept; ++i) {
+    const Change& change = changes_[(next_change_ + i) % kChangesKept];
+    if (change.id == 0) continue;
+    result.push_back(
+        {{owner_of(change), change.category, change.bytes}, to_string(change.place), change.live});
   }
-  if (wanted.scales_with != nullptr) scaling[wanted.scales_with] += wanted.bytes;
+  return result;
+}
 
+// For each setting that something live, or what is asked for, depends on: what it could have been.
+std::vector<Shortage::Advice> Ledger::advice(const Block& wanted) const {
+  std::map<const Governor*, Index> held;
+  for (const auto& [id, block] : blocks_) {
+    if (block.governor != nullptr) held[block.governor] += block.bytes;
+  }
+  if (wanted.governor != nullptr) held[wanted.governor] += wanted.bytes;
+
+  std::vector<Shortage::Advice> result;
   const Index needed = live_total_ + wanted.bytes;
-  std::map<std::string, std::string> lines;  // by name: the order of pointers is not decided
-  for (const auto& [setting, bytes] : scaling) {
-    if (setting->value <= 0 || bytes == 0) continue;
-    const Index fixed = needed - bytes;
-    // Multiplied first, in 64 bits of mantissa: dividing first would be one too low at times.
-    const auto fits = static_cast<Index>(static_cast<long double>(budget_ - fixed) *
-                                         static_cast<long double>(setting->value) /
-                                         static_cast<long double>(bytes));
-    if (fits >= setting->least) {
-      lines[setting->name] = fmt::format("{} {} would have fitted (it is {})", setting->name,
-                                         std::min(fits, setting->value - 1), setting->value);
+  for (const auto& [governor, bytes] : held) {
+    const Governor::Held books{bytes, needed - bytes};
+    const std::vector<Setting> settings = governor->settings();
+    for (std::size_t i = 0; i < settings.size(); ++i) {
+      const auto fits = [&, governor = governor](Index value) {
+        return books.beside + governor->bytes_at(i, value, books) <= budget_;
+      };
+      if (const auto value = nearest_that_fits(settings[i], fits)) {
+        result.push_back({settings[i], *value});
+      }
     }
   }
-  std::string text = fmt::format("--device-memory {} or more for this allocation", needed);
-  for (const auto& [name, line] : lines) text += "; or " + line;
-  return text + "; or more ranks, or a higher stage";
-}
-
-std::string human_bytes(Index bytes) {
-  constexpr std::array kUnits{"B", "KiB", "MiB", "GiB", "TiB"};
-  if (bytes < 1024) return fmt::format("{} B", bytes);
-  auto value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  while (value >= 1024 && unit + 1 < kUnits.size()) {
-    value /= 1024;
-    ++unit;
-  }
-  return fmt::format("{:.{}f} {}", value, value < 10 ? 2 : value < 100 ? 1 : 0, kUnits[unit]);
+  // By name: the order of pointers is not decided.
+  std::sort(result.begin(), result.end(),
+            [](const auto& a, const auto& b) { return a.setting.name < b.setting.name; });
+  return result;
 }
 
 }  // namespace zerolab

@@ -4,56 +4,34 @@
 #include <limits>
 #include <memory_resource>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
-#include "stages/base/error.hpp"
 #include "stages/base/values.hpp"
+#include "stages/memory/out_of_memory.hpp"
 #include "stages/trace/recorder.hpp"
 
 namespace zerolab {
 
-/// What tensor memory is used for.
-enum class Category {
-  parameters,
-  gradients,
-  optimizer,
-  activations,
-  gather_buffers,  // gathered copies of parameters, persistent ones too
-  reduce_buffers,  // receive buffers, and whole gradients held for a moment
-  workspace,       // scratchpads of the device library
-  checkpoint,
-};
-inline constexpr std::size_t kCategories = 8;
-std::string_view name_of(Category category);
-
-/// Bytes by category.
-struct Usage {
-  std::array<Index, kCategories> by_category{};
-
-  Index operator[](Category category) const {
-    return by_category[static_cast<std::size_t>(category)];
-  }
-  Index& operator[](Category category) { return by_category[static_cast<std::size_t>(category)]; }
-  Index total() const;
-};
-
-/// A setting that an allocation's size is proportional to: the out-of-memory report computes the
-/// largest value with which the allocation would have fitted.
-struct Setting {
-  std::string name;
-  Index value = 0;
-  Index least = 1;  // smallest value that makes sense
-};
-
-/// Thrown when a pool would go over its budget. The pool is unchanged.
-class OutOfMemory : public Error {
- public:
-  using Error::Error;
-};
-
 class Ledger;
+
+/// The highest total of a ledger since a moment.
+class HighWater {
+ public:
+  explicit HighWater(Ledger& ledger);
+  ~HighWater();
+  HighWater(const HighWater&) = delete;
+  HighWater& operator=(const HighWater&) = delete;
+
+  Index bytes() const { return bytes_; }
+  /// From now on.
+  void restart();
+
+ private:
+  friend class Ledger;
+  Ledger& ledger_;
+  Index bytes_ = 0;
+};
 
 /// Owns a piece of a pool; gives it back when it goes. Aligned to 64 bytes.
 class Buffer {
@@ -69,6 +47,8 @@ class Buffer {
   Index bytes() const { return bytes_; }
   explicit operator bool() const { return ledger_ != nullptr; }
   void reset();
+  /// From now on it belongs to what `governor` answers for; that must outlive it.
+  void put_under(const Governor& governor);
 
  private:
   friend class Ledger;
@@ -96,10 +76,10 @@ class Ledger {
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
 
-  /// Takes `bytes` (0 is allowed). `scales_with`, if given, must outlive the buffer.
+  /// Takes `bytes` (0 is allowed). `governor`, if given, must outlive the buffer.
   /// Throws OutOfMemory.
   Buffer allocate(Index bytes, Category category, std::string owner,
-                  const Setting* scales_with = nullptr);
+                  const Governor* governor = nullptr);
 
   const Usage& live() const { return live_; }
   /// Usage at the moment of the highest total.
@@ -112,26 +92,37 @@ class Ledger {
 
   void mark_step_boundary() { steady_ = live_; }
 
-  struct Holder {
-    std::string owner;
-    Category category;
-    Index bytes;
-  };
   /// Everything that is live, summed by owner and category, largest first.
-  std::vector<Holder> holders() const;
+  std::vector<Holding> holders() const;
 
  private:
   friend class Buffer;
+  friend class HighWater;
   struct Block {
     Index bytes;
     Category category;
     std::string owner;
-    const Setting* scales_with;
+    const Governor* governor;
   };
+  /// One allocation, or its end. The owner of a block that is live is in `blocks_`, that of one
+  /// that is gone in the entry of its end: no name is copied for what nobody may ever read.
+  struct Change {
+    Index id = 0;  // 0: none yet
+    bool ends = false;
+    Index bytes = 0;
+    Category category = Category::parameters;
+    Index live = 0;  // then
+    Place place = {};
+    std::string owner = {};
+  };
+  static constexpr std::size_t kChangesKept = 10;
 
   void release(Index id, std::byte* data);
-  std::string report(const Block& wanted) const;
-  std::string advice(const Block& wanted) const;
+  void put_under(Index id, const Governor& governor) { blocks_.at(id).governor = &governor; }
+  Change& note_change(Index id, Index bytes, Category category);
+  Shortage shortage(const Block& wanted) const;
+  std::vector<Shortage::Change> last_changes() const;
+  std::vector<Shortage::Advice> advice(const Block& wanted) const;
 
   std::string pool_;
   Recorder& recorder_;
@@ -140,11 +131,11 @@ class Ledger {
   Usage live_, peak_, category_peak_, steady_;
   Index live_total_ = 0;
   Index peak_total_ = 0;
+  std::vector<HighWater*> high_waters_;
   Index next_id_ = 1;
   std::unordered_map<Index, Block> blocks_;
+  std::array<Change, kChangesKept> changes_;  // a ring
+  std::size_t next_change_ = 0;
 };
-
-/// "1.25 MiB", "312 B": for people; logs have plain byte counts.
-std::string human_bytes(Index bytes);
 
 }  // namespace zerolab

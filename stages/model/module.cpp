@@ -68,6 +68,7 @@ Tensor Module::forward(const Tensor& input) {
   // What is registered on the way may have to be trained, so nothing can be left out beforehand.
   const bool needed = input.needs_gradient() || context_->auto_register || learns();
   Undo undo;
+  const Index before = context_->ledger.live()[Category::activations];
   Tensor output = run_forward(input, keeps() && needed && !recomputed_, undo);
   output.set_needs_gradient(needed);
   if (context_->pass == VisitKind::forward) {
@@ -75,6 +76,7 @@ Tensor Module::forward(const Tensor& input) {
   }
   if (!keeps()) return output;
   undo.needed = needed;
+  undo.inside = context_->ledger.live()[Category::activations] - before - output.bytes();
   if (recomputed_) undo.input = input;
   to_undo_.push_back(std::move(undo));
   return output;
@@ -146,6 +148,12 @@ void Module::check_all_undone() const {
         "without_gradient");
   }
   for (const Module* child : children_) child->check_all_undone();
+}
+
+Index Module::kept_inside() const {
+  Index bytes = 0;
+  for (const Undo& undo : to_undo_) bytes += undo.inside;
+  return bytes;
 }
 
 Module* Module::find(std::string_view name) {
@@ -289,7 +297,7 @@ Tensor Module::activation(Shape shape, std::string_view what) const {
 
 Tensor Module::activation(Shape shape, std::string_view what, Dtype dtype) const {
   Tensor tensor(context_->ledger, std::move(shape), dtype, Category::activations,
-                fmt::format("{} {}", name_, what), context_->micro_batch);
+                fmt::format("{} {}", name_, what), context_->activations);
   // Whoever computes it may have read a trained weight for it.
   tensor.set_needs_gradient(dtype != Dtype::int32);
   return tensor;

@@ -54,9 +54,9 @@ struct ModelContext {
   Ledger& ledger;
   Recorder& recorder;
   ModuleHooks& hooks;
-  Dtype dtype = Dtype::fp32;             // of weights, gradients and activations
-  const Setting* micro_batch = nullptr;  // activations are proportional to it
-  bool auto_register = false;            // external parameters, at their first read
+  Dtype dtype = Dtype::fp32;              // of weights, gradients and activations
+  const Governor* activations = nullptr;  // what their memory depends on
+  bool auto_register = false;             // external parameters, at their first read
 
   VisitKind pass = VisitKind::forward;  // which pass is running
   bool keeps = true;                    // whether what runs must keep what its backward needs
@@ -113,6 +113,10 @@ class Module {
   void recompute_in_backward() { recomputed_ = true; }
   /// The parts that it pays to recompute one at a time: theirs is most of what forward keeps.
   virtual std::vector<Module*> segments() { return {}; }
+  /// Whether there is a forward that backward has not undone,
+  bool keeps_a_forward() const { return !to_undo_.empty(); }
+  /// and the bytes of activations that these have left, beside their outputs.
+  Index kept_inside() const;
 
   void attach(ModelContext& context);
 
@@ -146,7 +150,8 @@ class Module {
   template <typename Write>
   void add_gradient_with_others(Parameter& parameter, Write write) {
     if (skip_frozen(parameter)) {
-      const Tensor unused = activation(parameter.shape(), "gradient of a frozen parameter");
+      const Tensor unused(context_->ledger, parameter.shape(), context_->dtype,
+                          Category::activations, name_ + " gradient of a frozen parameter");
       write(unused.values());
     } else {
       add_gradient(parameter, write);
@@ -178,6 +183,7 @@ class Module {
     Tensor input = {};                // if it is recomputed
     std::size_t reads = 0;            // each owes a gradient
     std::vector<Parameter*> closing;  // their uses end with backward, given or not
+    Index inside = 0;                 // bytes of activations left, beside the output
   };
 
   bool learns() const;

@@ -16,9 +16,9 @@ Index numel(const Shape& shape) {
 std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
 Tensor::Tensor(Ledger& ledger, Shape shape, Dtype dtype, Category category, std::string owner,
-               const Setting* scales_with)
+               const Governor* governor)
     : storage_(std::make_shared<Buffer>(ledger.allocate(zerolab::numel(shape) * size_of(dtype),
-                                                        category, std::move(owner), scales_with))),
+                                                        category, std::move(owner), governor))),
       shape_(std::move(shape)),
       dtype_(dtype) {}
 

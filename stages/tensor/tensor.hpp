@@ -21,12 +21,13 @@ class Tensor {
  public:
   Tensor() = default;
   Tensor(Ledger& ledger, Shape shape, Dtype dtype, Category category, std::string owner,
-         const Setting* scales_with = nullptr);
+         const Governor* governor = nullptr);
 
   explicit operator bool() const { return storage_ != nullptr; }
   const Shape& shape() const { return shape_; }
   Dtype dtype() const { return dtype_; }
   Index numel() const { return zerolab::numel(shape_); }
+  Index bytes() const { return storage_ ? storage_->bytes() : 0; }
   /// Elements of the last dimension, and the number of such rows.
   Index width() const { return shape_.back(); }
   Index rows() const { return width() == 0 ? 0 : numel() / width(); }

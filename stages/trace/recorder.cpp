@@ -85,6 +85,16 @@ std::string_view name_of(Phase phase) {
   return "?";
 }
 
+std::string to_string(const Place& place) {
+  const bool in_micro_step = place.phase == Phase::forward || place.phase == Phase::backward;
+  std::string text;
+  if (place.step > 0) text += fmt::format("step {}, ", place.step);
+  if (in_micro_step) text += fmt::format("micro-step {}, ", place.micro_step);
+  text += place.phase == Phase::step ? "optimizer" : name_of(place.phase);
+  if (!place.module.empty()) text += fmt::format(" of '{}'", place.module);
+  return text;
+}
+
 Recorder::Recorder(int rank, std::unique_ptr<std::ostream> lines)
     : rank_(rank), lines_(std::move(lines)), epoch_(Clock::now()) {
   set_place();
@@ -113,13 +123,16 @@ double Recorder::microseconds(Clock::time_point at) const {
 }
 
 std::string Recorder::where() const {
-  const bool in_micro_step = phase_ == Phase::forward || phase_ == Phase::backward;
-  std::string text;
-  if (step_ > 0) text += fmt::format("step {}, ", step_);
-  if (in_micro_step) text += fmt::format("micro-step {}, ", micro_step_);
-  text += phase_ == Phase::step ? "optimizer" : name_of(phase_);
-  if (!modules_.empty()) text += fmt::format(" of '{}'", modules_.back());
-  return text;
+  Place place;
+  tell_place(place);
+  return to_string(place);
+}
+
+void Recorder::tell_place(Place& place) const {
+  place.step = step_;
+  place.micro_step = micro_step_;
+  place.phase = phase_;
+  place.module = modules_.empty() ? std::string_view{} : modules_.back();
 }
 
 void Recorder::start_clock() {

@@ -12,6 +12,16 @@
 
 namespace zerolab {
 
+/// Where in the training something happens.
+struct Place {
+  Index step = 0;
+  Index micro_step = 0;
+  Phase phase = Phase::set_up;
+  std::string module = {};  // that runs; empty if none does
+};
+/// For messages: "step 3, micro-step 0, forward of 'head'".
+std::string to_string(const Place& place);
+
 /// Records the events of one rank: as JSON lines to a stream, and to whoever observes.
 /// Used by the compute thread of the rank only, so it needs no lock.
 class Recorder {
@@ -42,8 +52,10 @@ class Recorder {
   void end_module() { modules_.pop_back(); }
   /// After an exception nobody says that they ended.
   void end_all_modules() { modules_.clear(); }
-  /// For messages: "step 3, micro-step 0, forward of 'head'".
+  /// Where the rank is, for messages.
   std::string where() const;
+  /// The same into a Place that is there already: its text is overwritten, not taken anew.
+  void tell_place(Place& place) const;
   int rank() const { return rank_; }
 
   /// Now is time 0. Events recorded before are kept until this call and get negative times.

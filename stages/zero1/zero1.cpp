@@ -10,10 +10,7 @@ Zero1::Zero1(Runtime& runtime)
     : runtime_(runtime),
       sums_(runtime),
       buckets_(
-          runtime,
-          [this](const Bucket& bucket, std::string owner) {
-            return reduce(bucket, std::move(owner));
-          },
+          runtime, [this](const Bucket& bucket) { return runs_of(bucket); }, reduce_to_owners,
           [this](const Bucket& bucket) { keep_slice(bucket); }) {}
 
 void Zero1::set_up(Model& model) {
@@ -46,13 +43,13 @@ void Zero1::gradient_ready(Parameter& parameter, MicroStep micro_step) {
   if (auto sum = sums_.ready(parameter, micro_step)) buckets_.add(std::move(*sum));
 }
 
-Pending Zero1::reduce(const Bucket& bucket, std::string owner) {
+std::vector<Run> Zero1::runs_of(const Bucket& bucket) const {
   std::vector<Run> runs;
   for (const ReadyGradient& gradient : bucket) {
     const Range range = layout_.padded_parameter(gradient.parameter->id());
     runs.push_back({gradient.data, layout_.slice_bounds(range)});
   }
-  return reduce_to_owners(runtime_, runs, std::move(owner));
+  return runs;
 }
 
 // Of the reduced gradients only what lies in this rank's slice counts.

@@ -10,10 +10,7 @@ Zero2::Zero2(Runtime& runtime)
     : runtime_(runtime),
       held_(runtime),
       buckets_(
-          runtime,
-          [this](const Bucket& bucket, std::string owner) {
-            return reduce(bucket, std::move(owner));
-          },
+          runtime, [this](const Bucket& bucket) { return runs_of(bucket); }, reduce_to_owners,
           [this](const Bucket& bucket) { keep_slice(bucket); }) {}
 
 void Zero2::set_up(Model& model) {
@@ -45,13 +42,13 @@ void Zero2::gradient_ready(Parameter& parameter, MicroStep micro_step) {
   buckets_.add(held_.take(parameter, micro_step));
 }
 
-Pending Zero2::reduce(const Bucket& bucket, std::string owner) {
+std::vector<Run> Zero2::runs_of(const Bucket& bucket) const {
   std::vector<Run> runs;
   for (const ReadyGradient& gradient : bucket) {
     const Range range = layout_.padded_parameter(gradient.parameter->id());
     runs.push_back({gradient.data, layout_.slice_bounds(range)});
   }
-  return reduce_to_owners(runtime_, runs, std::move(owner));
+  return runs;
 }
 
 // Of the reduced gradients this rank keeps what lies in its slice; the bucket frees the rest.

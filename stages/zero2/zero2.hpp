@@ -26,7 +26,7 @@ class Zero2 : public Stage {
   void end_pass() override;
 
  private:
-  Pending reduce(const Bucket& bucket, std::string owner);
+  std::vector<Run> runs_of(const Bucket& bucket) const;
   void keep_slice(const Bucket& bucket);
 
   Runtime& runtime_;

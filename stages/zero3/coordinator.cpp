@@ -10,6 +10,17 @@ bool contains(const std::vector<Index>& list, Index value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
+void carry_out(const Decision& decision, std::optional<Index> asked_for, Coordinator::Live& live) {
+  for (const Action& action : decision.actions) {
+    if (action.kind == Action::Kind::wait) continue;
+    const bool gathers = action.kind == Action::Kind::gather;
+    for (const Index parameter : action.parameters) {
+      live[static_cast<std::size_t>(parameter)] = gathers;
+      if (gathers && parameter == asked_for) return;
+    }
+  }
+}
+
 }  // namespace
 
 Coordinator::Coordinator(std::vector<Index> elements, std::vector<bool> persistent,
@@ -21,6 +32,7 @@ Coordinator::Coordinator(std::vector<Index> elements, std::vector<bool> persiste
 }
 
 Decision Coordinator::before(const Stop& stop) {
+  remember({.kind = Happening::Kind::before, .stop = stop});
   Decision decision;
   follow(stop, decision);
   std::vector<Index> missing = take(stop.reads);
@@ -32,6 +44,7 @@ Decision Coordinator::before(const Stop& stop) {
 }
 
 Decision Coordinator::also_reads(const Stop& stop, Index parameter) {
+  remember({.kind = Happening::Kind::also_reads, .stop = stop, .parameter = parameter});
   std::vector<Stop>& stops = trace().stops;
   for (std::size_t at = position_; at-- > 0;) {
     if (stops[at].module != stop.module || stops[at].kind != stop.kind) continue;
@@ -46,9 +59,13 @@ Decision Coordinator::also_reads(const Stop& stop, Index parameter) {
   return decision;
 }
 
-Decision Coordinator::after(const Stop& stop) { return give_back(stop.reads); }
+Decision Coordinator::after(const Stop& stop) {
+  remember({.kind = Happening::Kind::after, .stop = stop});
+  return give_back(stop.reads);
+}
 
 Decision Coordinator::open_scope(const std::vector<Index>& parameters) {
+  remember({.kind = Happening::Kind::open_scope, .stop = {.reads = parameters}});
   Decision decision;
   gather(decision, take(parameters), Cause::gather_scope);
   wait_for(decision, parameters);
@@ -56,6 +73,7 @@ Decision Coordinator::open_scope(const std::vector<Index>& parameters) {
 }
 
 Decision Coordinator::close_scope(const std::vector<Index>& parameters) {
+  remember({.kind = Happening::Kind::close_scope, .stop = {.reads = parameters}});
   return give_back(parameters);
 }
 
@@ -74,11 +92,14 @@ Decision Coordinator::end_pass(bool completed) {
 }
 
 Decision Coordinator::publish(const std::vector<bool>& updated) {
+  remember({.kind = Happening::Kind::publish, .updated = updated});
   Decision decision;
   std::vector<Index> stale;
   std::vector<Index> persistent;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (!parameters_[i].persistent || !updated[i]) continue;
+    if (!updated[i]) continue;
+    parameters_[i].gathered = true;
+    if (!parameters_[i].persistent) continue;
     persistent.push_back(static_cast<Index>(i));
     if (parameters_[i].where == Where::whole) stale.push_back(static_cast<Index>(i));
   }
@@ -86,6 +107,73 @@ Decision Coordinator::publish(const std::vector<bool>& updated) {
   gather(decision, persistent, Cause::persist);
   wait_for(decision, persistent);
   return decision;
+}
+
+void Coordinator::decide_again(const FetchLimits& limits, const std::vector<bool>& persistent,
+                               std::optional<Index> asked_for,
+                               const std::function<void(const Live& live)>& look) const {
+  Coordinator other = at_rest(limits, persistent);
+  Live live;
+  for (const Knowledge& now : other.parameters_) live.push_back(now.where != Where::away);
+  look(live);
+  for (const Happening& happening : history_) {
+    carry_out(other.repeat(happening), &happening == &history_.back() ? asked_for : std::nullopt,
+              live);
+    look(live);
+  }
+}
+
+// Everything that happens in a pass is needed to decide it over again; between passes every event
+// starts from a state of rest.
+void Coordinator::remember(Happening happening) {
+  if (!in_pass_) {
+    history_.clear();
+    for (Knowledge& now : parameters_) {
+      now.gathered_at_rest = now.gathered;
+      now.active_at_rest = now.active;
+    }
+  }
+  history_.push_back(std::move(happening));
+}
+
+Decision Coordinator::repeat(const Happening& happening) {
+  switch (happening.kind) {
+    case Happening::Kind::before:
+      return before(happening.stop);
+    case Happening::Kind::also_reads:
+      return also_reads(happening.stop, happening.parameter);
+    case Happening::Kind::after:
+      return after(happening.stop);
+    case Happening::Kind::open_scope:
+      return open_scope(happening.stop.reads);
+    case Happening::Kind::close_scope:
+      return close_scope(happening.stop.reads);
+    case Happening::Kind::publish:
+      return publish(happening.updated);
+  }
+  return {};
+}
+
+// As it was when the history began, had the limits been these. What persists is whole at rest once
+// it has been gathered.
+Coordinator Coordinator::at_rest(const FetchLimits& limits,
+                                 const std::vector<bool>& persistent) const {
+  Coordinator other = *this;
+  other.limits_ = limits;
+  other.in_pass_ = false;
+  other.in_flight_.clear();
+  other.history_.clear();
+  other.live_ = 0;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    Knowledge& now = other.parameters_[i];
+    const bool kept = persistent[i] && now.gathered_at_rest;
+    now.persistent = persistent[i];
+    now.ahead = false;
+    now.active = now.active_at_rest;
+    now.where = now.active > 0 || kept ? Where::whole : Where::away;
+    if (now.where == Where::whole) other.live_ += now.elements;
+  }
+  return other;
 }
 
 const std::vector<Stop>* Coordinator::recorded() const {
@@ -209,6 +297,7 @@ void Coordinator::gather(Decision& decision, std::vector<Index> parameters, Caus
   for (const Index parameter : parameters) {
     Knowledge& now = known(parameter);
     now.where = Where::coming;
+    now.gathered = true;
     now.ahead = cause == Cause::prefetch;
     live_ += now.elements;
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -45,6 +46,15 @@ struct OrderChange {
   std::optional<Stop> expected, got;
 };
 
+/// Something that the coordinator was told.
+struct Happening {
+  enum class Kind { before, also_reads, after, open_scope, close_scope, publish };
+  Kind kind;
+  Stop stop = {};       // or, for scopes, what they hold in `reads`
+  Index parameter = 0;  // read besides
+  std::vector<bool> updated = {};
+};
+
 struct Decision {
   std::vector<Action> actions;
   std::optional<OrderChange> change;
@@ -84,6 +94,18 @@ class Coordinator {
   FetchCounts counts() const { return counts_; }
   Index live() const { return live_; }
 
+  bool in_pass() const { return in_pass_; }
+
+  /// Whether each parameter is whole or on its way.
+  using Live = std::vector<bool>;
+  /// What would have been live under other limits, if the same had happened: this pass is decided
+  /// over again (between passes the latest event), and `look` is called at its beginning and after
+  /// each event. `asked_for`: of the latest decision nothing behind the gathering of this parameter
+  /// has been carried out.
+  void decide_again(const FetchLimits& limits, const std::vector<bool>& persistent,
+                    std::optional<Index> asked_for,
+                    const std::function<void(const Live& live)>& look) const;
+
   /// All-gathers that may be on their way at a time. Two keep a link busy; more of them let large
   /// ones and those of small modules (norms) mix.
   static constexpr std::size_t kMostInFlight = 8;
@@ -94,8 +116,11 @@ class Coordinator {
     Index elements = 0;
     bool persistent = false;
     Where where = Where::away;
-    bool ahead = false;  // prefetched, and not read since
-    Index active = 0;    // running modules and scopes that read it
+    bool ahead = false;        // prefetched, and not read since
+    Index active = 0;          // running modules and scopes that read it
+    bool gathered = false;          // it has been before, or had been if it persisted
+    bool gathered_at_rest = false;  // the same when `history_` began,
+    Index active_at_rest = 0;       // and who read it then
   };
   struct Trace {
     std::vector<Stop> stops;
@@ -114,6 +139,9 @@ class Coordinator {
   const Trace& trace() const { return traces_[evaluating_ ? 1 : 0]; }
   bool follows() const { return in_pass_ && trace().complete; }
 
+  void remember(Happening happening);
+  Decision repeat(const Happening& happening);
+  Coordinator at_rest(const FetchLimits& limits, const std::vector<bool>& persistent) const;
   void follow(const Stop& stop, Decision& decision);
   void forget_rest(Decision& decision, std::optional<Stop> got);
   std::vector<Ahead> ahead() const;
@@ -139,6 +167,7 @@ class Coordinator {
   };
   std::vector<InFlight> in_flight_;  // oldest first
   Index live_ = 0;                   // elements that are not away
+  std::vector<Happening> history_;  // of this pass; between passes the latest
   FetchCounts counts_;
 };
 

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "stages/base/scoped.hpp"
 #include "stages/engine/states.hpp"
 #include "stages/model/parameter_state.hpp"
 
@@ -16,10 +17,12 @@ std::string_view name_of(const Module* module) {
 
 }  // namespace
 
-void Gathered::set_up(ParameterSet& parameters, const Pieces& layout, const PieceBuffer& pieces) {
+void Gathered::set_up(ParameterSet& parameters, const Pieces& layout, const PieceBuffer& pieces,
+                      const Governor& governor) {
   parameters_ = &parameters;
   layout_ = &layout;
   pieces_ = &pieces;
+  governor_ = &governor;
 }
 
 void Gathered::carry_out(const std::vector<Action>& actions, const Module* module) {
@@ -57,6 +60,16 @@ void Gathered::let_all_go(const std::vector<bool>& persistent) {
   }
 }
 
+Index Gathered::bytes_of(const Parameter& parameter) const {
+  return layout_->of(parameter).padded() * size_of(runtime_.settings.dtype);
+}
+
+Index Gathered::bytes() const {
+  Index sum = 0;
+  for (const auto& [parameter, buffer] : whole_) sum += buffer.bytes();
+  return sum;
+}
+
 // One all-gather straight into the parameters' buffers, each with the own piece in its place. The
 // buffers come first: if there is no memory for all of them, nothing has happened.
 void Gathered::gather(const std::vector<Parameter*>& parameters, Cause cause,
@@ -65,8 +78,9 @@ void Gathered::gather(const std::vector<Parameter*>& parameters, Cause cause,
   std::vector<Buffer> buffers;
   buffers.reserve(parameters.size());
   for (const Parameter* parameter : parameters) {
-    buffers.push_back(runtime_.ledger.allocate(layout_->of(*parameter).padded() * size_of(dtype),
-                                               Category::gather_buffers, parameter->name()));
+    const Scoped asking(asked_for_, std::optional<Index>(parameter->id()));
+    buffers.push_back(runtime_.ledger.allocate(bytes_of(*parameter), Category::gather_buffers,
+                                               parameter->name(), governor_));
   }
   InFlight flight{parameters, {}, {}};
   std::vector<Run> runs;

@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "stages/zero3/coordinator.hpp"
@@ -16,8 +17,9 @@ class Gathered {
  public:
   explicit Gathered(Runtime& runtime) : runtime_(runtime) {}
 
-  /// What is gathered from; all of them outlive this.
-  void set_up(ParameterSet& parameters, const Pieces& layout, const PieceBuffer& pieces);
+  /// What is gathered from, and who answers for the memory of it; all of them outlive this.
+  void set_up(ParameterSet& parameters, const Pieces& layout, const PieceBuffer& pieces,
+              const Governor& governor);
 
   /// `module` is the one on whose behalf, null if there is none.
   void carry_out(const std::vector<Action>& actions, const Module* module);
@@ -28,6 +30,12 @@ class Gathered {
   /// After an exception, which may have come between two actions, or before all of an action: lets
   /// everything go that is really there, but for what persists or a scope holds.
   void let_all_go(const std::vector<bool>& persistent);
+
+  /// The parameter whose buffer is being taken, if one is.
+  std::optional<Index> asked_for() const { return asked_for_; }
+  /// Of the buffer of a parameter that is whole; of all buffers that there are.
+  Index bytes_of(const Parameter& parameter) const;
+  Index bytes() const;
 
  private:
   struct InFlight {
@@ -44,6 +52,8 @@ class Gathered {
   ParameterSet* parameters_ = nullptr;
   const Pieces* layout_ = nullptr;
   const PieceBuffer* pieces_ = nullptr;
+  const Governor* governor_ = nullptr;
+  std::optional<Index> asked_for_;
   std::map<Index, Buffer> whole_;  // by parameter id
   std::deque<InFlight> in_flight_;
 };

@@ -15,8 +15,8 @@ PieceBuffer::PieceBuffer(Runtime& runtime, const Pieces& pieces, Dtype dtype, Ca
                          std::string owner)
     : pieces_(&pieces),
       dtype_(dtype),
-      buffer_(
-          runtime.ledger.allocate(pieces.per_rank() * size_of(dtype), category, std::move(owner))) {
+      buffer_(runtime.ledger.allocate(pieces.per_rank() * size_of(dtype), category,
+                                      std::move(owner), runtime.model_states)) {
   runtime.device.fill(buffer_.values(dtype), pieces.per_rank(), 0);
 }
 

@@ -12,7 +12,10 @@ namespace zerolab {
 /// Stage 3, P_os+g+p: a rank holds only its piece of every parameter, gradient and moment. A
 /// parameter is whole from an all-gather before a module that reads it until nobody reads it soon
 /// (README.md draws the layout). The coordinator decides when, `gathered_` does it.
-class Zero3 : public Stage {
+///
+/// It answers for the memory of what is gathered: under other limits other parameters would be
+/// whole.
+class Zero3 : public Stage, private Governor {
  public:
   explicit Zero3(Runtime& runtime);
 
@@ -34,12 +37,27 @@ class Zero3 : public Stage {
   FetchCounts fetch_counts() const override { return coordinator_.counts(); }
 
  private:
+  std::vector<Setting> settings() const override;
+  Index bytes_at(std::size_t index, Index value, const Held& held) const override;
+
   Stop stop_of(const Visit& visit);
   void carry_out(const Decision& decision, const Module* module);
   void note(const OrderChange& change);
   void check_that_all_rest() const;
-  Pending reduce(const Bucket& bucket, std::string owner);
+  std::vector<Run> runs_of(const Bucket& bucket) const;
   void keep_piece(const Bucket& bucket);
+
+  /// A pass as it went, for what it would have been under other limits: the coordinator that knows
+  /// its events, and the most bytes there were beside what is gathered before each, and at its end.
+  struct Pass {
+    Coordinator coordinator;
+    std::vector<Index> beside;
+  };
+  void begin_event();
+  Index beside() const { return since_.bytes() - gathered_.bytes(); }
+  std::vector<Index> gathered_bytes(const Coordinator& coordinator, const ZeroSettings& settings,
+                                    std::optional<Index> asked_for) const;
+  Index highest_total(const Pass& pass, const ZeroSettings& settings) const;
 
   Runtime& runtime_;
   ParameterSet* model_parameters_ = nullptr;
@@ -50,6 +68,9 @@ class Zero3 : public Stage {
   std::vector<bool> persistent_;
   Coordinator coordinator_;
   Gathered gathered_;
+  HighWater since_;            // the last event
+  std::vector<Index> beside_;  // before each event of this pass
+  Pass last_pass_;
   ModuleNumbers modules_;
   HeldGradients held_;
   GradientBuckets buckets_;

@@ -210,6 +210,13 @@ TEST_CASE(
   check_refused(LogDefinition("run"), read_json(run / "stage3" / "run.json"));
   check_refused(LogDefinition("summary"), read_json(run / "stage3" / "summary.json"));
   check_refused(LogDefinition("error"), read_json(scratch.path("failed") / "error.json"));
+  REQUIRE(run_zerolab("train --stage 3 --device-memory 1MiB " + common + "--out " +
+                      scratch.arg("tight"))
+              .status == 3);
+  const json tight = read_json(scratch.path("tight") / "error.json");
+  CHECK(LogDefinition("error").mismatch(tight) == "");
+  check_refused(LogDefinition("shortage"), tight["details"]);
+  check_refused(LogDefinition("holding"), tight["details"]["holders"][0]);
 
   auto events = one_of_each(run / "stage3" / "rank1.events.jsonl");
   CHECK(fields(json(events)) ==

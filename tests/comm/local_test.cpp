@@ -148,7 +148,7 @@ TEST_CASE("collectives take the receive buffer when they are issued, or not at a
     Ledger ledger("device", recorder, 199);
     CommStream stream(communicator, device, ledger, recorder);
     std::vector<float> values(100);
-    const Setting bucket{"reduce_bucket_size", 100};
+    const Proportional bucket({"reduce_bucket_size", 100});
     try {
       Pending pending =
           reduce_scatter(stream, {{values.data(), {0, 50, 100}}}, 1, "bucket", &bucket);

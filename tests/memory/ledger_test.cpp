@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "tests/support/catch.hpp"
 
@@ -17,13 +18,13 @@ struct Books {
 };
 
 /// The error that the allocation ends with.
-OutOfMemory refused(Ledger& ledger, Index bytes, const Setting* scales_with = nullptr) {
+OutOfMemory refused(Ledger& ledger, Index bytes, const Governor* governor = nullptr) {
   try {
-    const Buffer buffer = ledger.allocate(bytes, Category::gradients, "bucket", scales_with);
+    const Buffer buffer = ledger.allocate(bytes, Category::gradients, "bucket", governor);
   } catch (const OutOfMemory& error) {
     return error;
   }
-  return {Code::internal, "it fitted", "it fitted"};
+  return OutOfMemory({.pool = "it fitted"});
 }
 
 bool has(const std::string& text, const std::string& part) {
@@ -128,21 +129,118 @@ TEST_CASE("holders are summed by owner and category, largest first", "[memory]")
   CHECK((holders[2].category == Category::gradients && holders[2].bytes == 1));
 }
 
-TEST_CASE("an out-of-memory report says who wanted what, when, and who holds the rest",
-          "[memory]") {
+/// Ten changes and one before them, in which an owner gives back and takes again; then a refusal.
+OutOfMemory refused_in_a_step() {
   Books books(1000);
+  const Proportional bucket({"reduce_bucket_size", 20});
   books.recorder.set_step(7, 1);
   books.recorder.set_phase(Phase::backward);
-  const Buffer weights = books.ledger.allocate(700, Category::parameters, "layer 3");
-  const Buffer scratch = books.ledger.allocate(200, Category::workspace, "scratch");
-  const std::string report = refused(books.ledger, 150).what_happened();
-  CHECK(has(report, "rank 2 is out of device memory"));
-  CHECK(has(report, "150 B (150) for bucket [gradients] in step 7, micro-step 1, backward"));
-  CHECK(has(report, "budget 1000 bytes, live 900, short by 50"));
-  CHECK(has(report, "parameters                 700"));
-  CHECK(has(report, "workspace                  200"));
-  CHECK(has(report, "700  layer 3 [parameters]"));
-  CHECK(has(refused(books.ledger, 150).way_out(), "--device-memory 1050 or more"));
+  std::vector<Buffer> kept;
+  kept.push_back(books.ledger.allocate(400, Category::parameters, "parameters"));
+  kept.push_back(books.ledger.allocate(150, Category::reduce_buffers, "reduce bucket 0", &bucket));
+  for (const char* const layer : {"layer 1", "layer 2", "layer 3"}) {
+    books.recorder.begin_module(layer);
+    const Buffer scratch = books.ledger.allocate(30, Category::workspace, "scratch");
+    kept.push_back(books.ledger.allocate(100, Category::activations, layer));
+    if (kept.size() < 5) books.recorder.end_module();
+  }
+  kept.push_back(books.ledger.allocate(0, Category::gradients, "nothing"));
+  return refused(books.ledger, 175, &bucket);
+}
+
+TEST_CASE("an out-of-memory report is who, what, when, categories, holders and the latest changes",
+          "[memory]") {
+  CHECK(
+      refused_in_a_step().what_happened() ==
+      R"(rank 2 is out of device memory: 175 B (175) for bucket [gradients] in step 7, micro-step 1, backward of 'layer 3'
+  budget 1000 bytes, live 850, short by 25
+  live by category:
+    parameters                 400
+    activations                300
+    reduce_buffers             150
+  largest holders:
+               400  parameters [parameters]
+               150  reduce bucket 0 [reduce_buffers]
+               100  layer 1 [activations]
+               100  layer 2 [activations]
+               100  layer 3 [activations]
+  taken (+) and given back (-) before it, and live then:
+               +30            580  scratch [workspace]    step 7, micro-step 1, backward of 'layer 1'
+              +100            680  layer 1 [activations]  step 7, micro-step 1, backward of 'layer 1'
+               -30            650  scratch [workspace]    step 7, micro-step 1, backward
+               +30            680  scratch [workspace]    step 7, micro-step 1, backward of 'layer 2'
+              +100            780  layer 2 [activations]  step 7, micro-step 1, backward of 'layer 2'
+               -30            750  scratch [workspace]    step 7, micro-step 1, backward
+               +30            780  scratch [workspace]    step 7, micro-step 1, backward of 'layer 3'
+              +100            880  layer 3 [activations]  step 7, micro-step 1, backward of 'layer 3'
+               -30            850  scratch [workspace]    step 7, micro-step 1, backward of 'layer 3'
+                +0            850  nothing [gradients]    step 7, micro-step 1, backward of 'layer 3')");
+}
+
+TEST_CASE("the advice of a report is the budget, then settings with the value they have",
+          "[memory]") {
+  CHECK(refused_in_a_step().way_out() ==
+        "--device-memory 1025 or more for this allocation; or reduce_bucket_size 18 would have "
+        "fitted (it is 20); or more ranks, or a higher stage");
+}
+
+TEST_CASE("a report says the same to programs", "[memory]") {
+  const nlohmann::ordered_json details = refused_in_a_step().details();
+  const std::string text = details.dump();
+  INFO(text);
+  CHECK(details["rank"] == 2);
+  CHECK(details["requested"] == 175);
+  CHECK(details["owner"] == "bucket");
+  CHECK(details["category"] == "gradients");
+  CHECK(details["where"] == "step 7, micro-step 1, backward of 'layer 3'");
+  CHECK(details["budget"] == 1000);
+  CHECK(details["live"] == 850);
+  CHECK(details["short_by"] == 25);
+  CHECK(details["by_category"].dump() ==
+        R"({"parameters":400,"activations":300,"reduce_buffers":150})");
+  CHECK(details["holders"].size() == 5);
+  CHECK(details["holders"][1].dump() ==
+        R"({"owner":"reduce bucket 0","category":"reduce_buffers","bytes":150})");
+  CHECK(details["last"].size() == 10);
+  CHECK(details["last"][8].dump() ==
+        R"({"owner":"scratch","category":"workspace","bytes":-30,)"
+        R"("where":"step 7, micro-step 1, backward of 'layer 3'","live":850})");
+  CHECK(details["advice"].dump() == R"([{"setting":"--device-memory","value":1000,"fits":1025},)"
+                                    R"({"setting":"reduce_bucket_size","value":20,"fits":18}])");
+}
+
+TEST_CASE("an error without more to say has no details", "[memory]") {
+  CHECK(Error(Code::usage, "what", "way out").details().is_null());
+}
+
+TEST_CASE("changes are those before the refusal: all that there are, and at most ten", "[memory]") {
+  Books books(100);
+  CHECK(refused(books.ledger, 101).shortage().last.empty());
+  for (int i = 0; i < 4; ++i) {
+    const Buffer buffer =
+        books.ledger.allocate(i, Category::workspace, fmt::format("number {}", i));
+    CHECK(refused(books.ledger, 101).shortage().last.size() ==
+          std::min<std::size_t>(static_cast<std::size_t>(2 * i + 1), 10));
+  }
+  const std::vector<Shortage::Change> last = refused(books.ledger, 101).shortage().last;
+  REQUIRE(last.size() == 8);
+  for (std::size_t i = 0; i < last.size(); ++i) {
+    CHECK(last[i].what.owner == fmt::format("number {}", i / 2));
+    CHECK(last[i].what.bytes == static_cast<Index>(i / 2) * (i % 2 == 0 ? 1 : -1));
+  }
+}
+
+TEST_CASE("a change keeps its owner when the block and its end are long gone", "[memory]") {
+  Books books(100);
+  Buffer early = books.ledger.allocate(7, Category::workspace, "early");
+  for (int i = 0; i < 3; ++i) books.ledger.allocate(1, Category::workspace, "between");
+  early.reset();
+  for (int i = 0; i < 20; ++i) {
+    for (const auto& change : refused(books.ledger, 101).shortage().last) {
+      CHECK(change.what.owner != "");
+    }
+    books.ledger.allocate(1, Category::workspace, "later");
+  }
 }
 
 TEST_CASE("the advised value of a setting fits, and one more does not", "[memory]") {
@@ -153,7 +251,7 @@ TEST_CASE("the advised value of a setting fits, and one more does not", "[memory
         if (bytes <= room) continue;
         const Index fixed = 50;
         Books books(fixed + room);
-        const Setting bucket{"reduce_bucket_size", value};
+        const Proportional bucket({"reduce_bucket_size", value});
         const Buffer rest = books.ledger.allocate(fixed, Category::parameters, "weights");
         const std::string advice = refused(books.ledger, bytes, &bucket).way_out();
         const Index fits = room * value / bytes;
@@ -167,7 +265,7 @@ TEST_CASE("the advised value of a setting fits, and one more does not", "[memory
 
 TEST_CASE("what is live and scales with the same setting counts in the advice", "[memory]") {
   Books books(100);
-  const Setting bucket{"reduce_bucket_size", 20};
+  const Proportional bucket({"reduce_bucket_size", 20});
   const Buffer one = books.ledger.allocate(80, Category::reduce_buffers, "one", &bucket);
   CHECK(has(refused(books.ledger, 80, &bucket).way_out(), "reduce_bucket_size 12 would"));
 }
@@ -175,8 +273,43 @@ TEST_CASE("what is live and scales with the same setting counts in the advice", 
 TEST_CASE("a setting that cannot help is not advised", "[memory]") {
   Books books(100);
   const Buffer rest = books.ledger.allocate(95, Category::parameters, "weights");
-  const Setting bucket{"reduce_bucket_size", 20, 10};
+  const Proportional bucket({"reduce_bucket_size", 20, 10});
   CHECK_FALSE(has(refused(books.ledger, 80, &bucket).way_out(), "reduce_bucket_size"));
+}
+
+/// A switch that halves, a threshold, and a setting that nothing depends on.
+class Threshold final : public Governor {
+ public:
+  std::vector<Setting> settings() const override {
+    return {{"checkpointing", 0, 1, true}, {"prefetch", 500, 0}, {"hopeless", 500, 0}};
+  }
+  Index bytes_at(std::size_t index, Index value, const Held& held) const override {
+    if (index == 0) return value == 0 ? held.bytes : held.bytes / 2;
+    if (index == 1) return value >= 123 ? held.bytes : 0;
+    return held.bytes;
+  }
+};
+
+TEST_CASE("a block may depend on several settings in any way, and each is looked at by itself",
+          "[memory]") {
+  Books books(100);
+  const Threshold threshold;
+  const Buffer some = books.ledger.allocate(80, Category::gather_buffers, "whole", &threshold);
+  CHECK(refused(books.ledger, 60).way_out() ==
+        "--device-memory 140 or more for this allocation; or checkpointing true would have fitted "
+        "(it is false); or prefetch 122 would have fitted (it is 500); or more ranks, or a higher "
+        "stage");
+  CHECK(has(refused(books.ledger, 61).way_out(), "prefetch 122"));
+  CHECK_FALSE(has(refused(books.ledger, 61).way_out(), "checkpointing"));
+}
+
+TEST_CASE("the governor of a block can change while it lives", "[memory]") {
+  Books books(100);
+  const Proportional bucket({"reduce_bucket_size", 10});
+  Buffer gradient = books.ledger.allocate(80, Category::reduce_buffers, "gradient");
+  CHECK_FALSE(has(refused(books.ledger, 60).way_out(), "reduce_bucket_size"));
+  gradient.put_under(bucket);
+  CHECK(has(refused(books.ledger, 60).way_out(), "reduce_bucket_size 5 would"));
 }
 
 #ifdef ZEROLAB_POISON_MEMORY

@@ -16,7 +16,7 @@
 namespace zerolab {
 namespace {
 
-[[noreturn]] void out_of_memory() { throw OutOfMemory(Code::out_of_memory, "no memory", "none"); }
+[[noreturn]] void out_of_memory() { throw OutOfMemory(Shortage{}); }
 
 void reduce_again_and_again(Communicator& communicator, std::string_view who) {
   SumDevice device;

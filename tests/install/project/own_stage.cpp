@@ -13,10 +13,7 @@ ParameterServer::ParameterServer(Runtime& runtime)
     : runtime_(runtime),
       held_(runtime),
       buckets_(
-          runtime,
-          [this](const Bucket& bucket, std::string owner) {
-            return reduce(bucket, std::move(owner));
-          },
+          runtime, [this](const Bucket& bucket) { return runs_of(bucket); }, reduce_to_owners,
           [this](const Bucket& bucket) { keep_mean(bucket); }) {}
 
 // The line that makes this stage what it is: everything is rank 0's.
@@ -51,14 +48,14 @@ void ParameterServer::gradient_ready(Parameter& parameter, MicroStep micro_step)
 
 // A reduce-scatter whose parts are everything for rank 0 and nothing for the rest is a reduce. It
 // adds in rank order and scales once, as in every stage: so the bits are theirs.
-Pending ParameterServer::reduce(const Bucket& bucket, std::string owner) {
+std::vector<Run> ParameterServer::runs_of(const Bucket& bucket) const {
   std::vector<Run> runs;
   for (const ReadyGradient& gradient : bucket) {
     std::vector<Index> bounds(static_cast<std::size_t>(runtime_.ranks()) + 1, gradient.elements);
     bounds.front() = 0;
     runs.push_back({gradient.data, std::move(bounds)});
   }
-  return reduce_to_owners(runtime_, runs, std::move(owner));
+  return runs;
 }
 
 // The bucket frees the whole gradients, so the server keeps a copy.

@@ -35,7 +35,7 @@ class ParameterServer : public zerolab::Stage {
  private:
   bool is_server() const { return runtime_.rank() == 0; }
   zerolab::Range owned_range() const;
-  zerolab::Pending reduce(const zerolab::Bucket& bucket, std::string owner);
+  std::vector<zerolab::Run> runs_of(const zerolab::Bucket& bucket) const;
   void keep_mean(const zerolab::Bucket& bucket);
 
   zerolab::Runtime& runtime_;
