@@ -48,8 +48,10 @@ RankOutcome fail(Communicator& communicator, const RankProgram& program, const E
   const bool reports = communicator.announce_failure();
   const bool apart =
       error.code() == Code::comm_timeout || error.code() == Code::collective_mismatch;
-  if (reports) {
-    attempt(program.report, communicator, apart ? with_whereabouts(error, communicator) : error);
+  if (reports && apart) {
+    attempt(program.report, communicator, with_whereabouts(error, communicator));
+  } else if (reports) {  // the error itself: a copy would have lost its details
+    attempt(program.report, communicator, error);
   }
   return {error.exit_status(), reports};
 }

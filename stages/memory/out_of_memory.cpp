@@ -5,10 +5,15 @@
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
 namespace zerolab {
 namespace {
+
+// Settings of which it is known by how much they help while model states are set up.
+constexpr std::string_view kRanks = "world_size";
+constexpr std::string_view kStage = "zero_optimization.stage";
 
 std::string text_of(const Holding& holding) {
   return fmt::format("{} [{}]", holding.owner, name_of(holding.category));
@@ -51,7 +56,11 @@ std::string ways_out(const Shortage& shortage) {
     text += fmt::format("; or {} {} would have fitted (it is {})", setting.name,
                         text_of(setting, fits), text_of(setting, setting.value));
   }
-  return text + "; or more ranks, or a higher stage";
+  const bool names_them = std::any_of(
+      shortage.advice.begin(), shortage.advice.end(), [](const Shortage::Advice& advice) {
+        return advice.setting.name == kRanks || advice.setting.name == kStage;
+      });
+  return names_them ? text : text + "; or more ranks, or a higher stage";
 }
 
 nlohmann::ordered_json json_of(const Holding& holding) {

@@ -116,8 +116,8 @@ void Coordinator::decide_again(const FetchLimits& limits, const std::vector<bool
   Live live;
   for (const Knowledge& now : other.parameters_) live.push_back(now.where != Where::away);
   look(live);
-  for (const Happening& happening : history_) {
-    carry_out(other.repeat(happening), &happening == &history_.back() ? asked_for : std::nullopt,
+  for (const auto& happening : history_) {
+    carry_out(other.repeat(*happening), happening == history_.back() ? asked_for : std::nullopt,
               live);
     look(live);
   }
@@ -133,7 +133,7 @@ void Coordinator::remember(Happening happening) {
       now.active_at_rest = now.active;
     }
   }
-  history_.push_back(std::move(happening));
+  history_.push_back(std::make_shared<const Happening>(std::move(happening)));
 }
 
 Decision Coordinator::repeat(const Happening& happening) {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -167,7 +168,8 @@ class Coordinator {
   };
   std::vector<InFlight> in_flight_;  // oldest first
   Index live_ = 0;                   // elements that are not away
-  std::vector<Happening> history_;  // of this pass; between passes the latest
+  // Of this pass; between passes the latest. Shared, since copies of a coordinator are made freely.
+  std::vector<std::shared_ptr<const Happening>> history_;
   FetchCounts counts_;
 };
 

@@ -90,9 +90,10 @@ void spoil(const json& whole, const json::json_pointer& at, std::vector<Spoilt>&
   };
   if (here.is_object()) {
     plant("a field too many", [](json& node) { node["one_too_many"] = 1; });
-    // A collective that was never called has no entry.
-    const bool optional = !at.empty() && (at.back() == "comm" || at.back() == "validation_comm" ||
-                                          at.back() == "generation_comm");
+    // A collective that was never called has no entry, nor a category that holds nothing.
+    const bool optional =
+        !at.empty() && (at.back() == "comm" || at.back() == "validation_comm" ||
+                        at.back() == "generation_comm" || at.back() == "by_category");
     for (const auto& [name, value] : here.items()) {
       if (!optional) plant("without " + name, [&field = name](json& node) { node.erase(field); });
       spoil(whole, at / name, out);

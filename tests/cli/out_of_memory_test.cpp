@@ -36,7 +36,7 @@ TEST_CASE("threads, processes and every repetition are out of memory with the sa
   const Scratch scratch;
   const std::filesystem::path file = scratch.path("run") / "error.json";
   for (const int stage : {0, 3}) {
-    const std::string tight = training(stage, scratch) + "--device-memory 500KB ";
+    const std::string tight = training(stage, scratch) + "--device-memory 900KB ";
     REQUIRE(run_zerolab(tight + "-n 3").status == 3);
     const json first = read_json(file);
     CHECK(first["details"]["last"].size() >= 1);
@@ -51,20 +51,21 @@ TEST_CASE("a run out of memory that follows its report comes past that point") {
   const Scratch scratch;
   const std::filesystem::path file = scratch.path("run") / "error.json";
   std::set<std::string> followed;
-  for (const char* budget : {"500KB", "700KB", "900KB", "1100KB", "1300KB"}) {
-    const std::string tight = training(3, scratch) + "-n 3 --device-memory ";
-    if (run_zerolab(tight + budget).status == 0) continue;
+  const auto tight = [&](Index ranks, Index budget) {
+    return training(3, scratch) + fmt::format("-n {} --device-memory {} ", ranks, budget);
+  };
+  for (Index budget = 700'000; budget < 2'000'000; budget += 100'000) {
+    if (run_zerolab(tight(3, budget)).status == 0) continue;
     const json ended = read_json(file)["details"];
     for (const json& advice : ended["advice"]) {
       const auto setting = advice["setting"].get<std::string>();
-      INFO(setting << " " << advice["fits"] << " in " << budget);
-      std::string arguments = tight + budget;
-      if (setting == "--device-memory") {
-        arguments = tight + fmt::to_string(advice["fits"].get<Index>());
-      } else if (setting == "world_size") {
-        arguments += fmt::format(" -n {}", advice["fits"].get<Index>());
-      } else {
-        scratch.write("advice.json", nested(setting, advice["fits"]).dump());
+      const json& fits = advice["fits"];
+      INFO(setting << " " << fits << " in " << budget);
+      std::string arguments = setting == "--device-memory" ? tight(3, fits.get<Index>())
+                              : setting == "world_size"    ? tight(fits.get<Index>(), budget)
+                                                           : tight(3, budget);
+      if (setting != "--device-memory" && setting != "world_size") {
+        scratch.write("advice.json", nested(setting, fits).dump());
         arguments += " --config " + scratch.arg("advice.json");
       }
       const Outcome outcome = run_zerolab(arguments);

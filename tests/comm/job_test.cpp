@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "tests/support/catch.hpp"
@@ -44,6 +45,26 @@ TEST_CASE("a job whose ranks all return ends with 0 and says nothing", "[comm]")
   CHECK(ran.status == 0);
   CHECK(ran.flushed == 0);
   CHECK(ran.reports.empty());
+}
+
+class Detailed : public Error {
+ public:
+  using Error::Error;
+  nlohmann::ordered_json details() const override { return "more of it"; }
+};
+
+TEST_CASE("what is reported is the error itself, with its details", "[comm]") {
+  nlohmann::ordered_json details;
+  run_threads(3, [&](int) {
+    return RankProgram{
+        .body =
+            [](Communicator& communicator) {
+              if (communicator.rank() == 2) throw Detailed(Code::out_of_memory, "no memory", "");
+            },
+        .report = [&](const Communicator&,
+                      const Error& error) { details = error.details(); }};
+  });
+  CHECK(details == "more of it");
 }
 
 TEST_CASE("every rank flushes before the one message is written", "[comm]") {

@@ -184,6 +184,17 @@ TEST_CASE("the advice of a report is the budget, then settings with the value th
         "fitted (it is 20); or more ranks, or a higher stage");
 }
 
+TEST_CASE("that more ranks or a higher stage need less is said unless it is known by how much",
+          "[memory]") {
+  const std::string known = "world_size";
+  for (const std::string& name : {std::string("reduce_bucket_size"), known}) {
+    Books books(100);
+    const Proportional setting({name, 10});
+    INFO(name);
+    CHECK(has(refused(books.ledger, 101, &setting).way_out(), "a higher stage") == (name != known));
+  }
+}
+
 TEST_CASE("a report says the same to programs", "[memory]") {
   const nlohmann::ordered_json details = refused_in_a_step().details();
   const std::string text = details.dump();
