@@ -113,6 +113,40 @@ void judge(const ClinicRun& expected, const RunResult& result, const std::string
   }
 }
 
+/// "{advice.train_micro_batch_size_per_gpu}" in the line of a run; empty if it takes no advice.
+std::string advice_in(const ClinicRun& run) {
+  const std::size_t begin = run.line.find("{advice.");
+  if (begin == std::string::npos) return "";
+  return run.line.substr(begin, run.line.find('}', begin) + 1 - begin);
+}
+
+/// Where a run went out of memory: whose allocation that was, and when.
+Json point_of(const Json& known, const std::string& name) {
+  const Json details = known.at(name).value("/error/details"_json_pointer, Json::object());
+  return {details.value("owner", ""), details.value("where", "")};
+}
+
+/// An out-of-memory report speaks of the allocation that failed. The run that heeds it comes past
+/// that one, and may end at a later one, which has advice of its own.
+RunResult fixed_run(const Failure& failure, const Bench& bench, Findings& findings,
+                    Examination& result) {
+  const std::string advice = advice_in(failure.fixed);
+  findings.add("advised", findings.known().at("broken"));
+  while (true) {
+    if (!advice.empty()) result.advised.push_back(findings.filled_in(advice));
+    RunResult fixed = bench.run(failure.fixed, "fixed", findings);
+    if (advice.empty()) return fixed;
+    const bool passes =
+        point_of(findings.known(), "fixed") != point_of(findings.known(), "advised");
+    if (!passes || fixed.code() != code_name(Code::out_of_memory)) {
+      result.verdicts.push_back({"what each report advises passes the allocation that failed",
+                                 passes, "one ends there again"});
+      return fixed;
+    }
+    findings.add("advised", findings.known().at("fixed"));
+  }
+}
+
 }  // namespace
 
 std::string RunResult::code() const {
@@ -141,7 +175,8 @@ Examination examine(const Failure& failure, int ranks, const fs::path& program,
   try {
     if (failure.measured) result.measured = run(*failure.measured, "measured");
     result.broken = run(failure.broken, "broken");
-    result.fixed = run(failure.fixed, "fixed");
+    result.fixed = fixed_run(failure, bench, findings, result);
+    judge(failure.fixed, result.fixed, "fixed", result.verdicts);
     // What a run that did not end as it should has left is no ground for more.
     if (!result.as_documented()) return result;
     for (const std::string& check : failure.checks) {
@@ -187,6 +222,7 @@ nlohmann::ordered_json to_json(const Examination& examination) {
   json["as_documented"] = examination.as_documented();
   json["broken"] = run(examination.broken);
   json["fixed"] = run(examination.fixed);
+  json["advised"] = examination.advised;
   json["evidence"] = examination.evidence;
   json["verdicts"] = nlohmann::ordered_json::array();
   for (const Verdict& each : examination.verdicts) {

@@ -33,6 +33,7 @@ struct Examination {
   int ranks = 0;
   std::optional<RunResult> measured;
   RunResult broken, fixed;
+  std::vector<std::string> advised;   // values that the fixed run took from out-of-memory reports
   std::vector<std::string> evidence;  // lines
   std::vector<Verdict> verdicts;
 

@@ -1,6 +1,7 @@
 #include "lab/failures/clinic_text.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <sstream>
@@ -149,6 +150,10 @@ std::string examination_text(const Examination& examination, Style style, std::s
     text += fmt::format("  {} {}\n", style == Style::unicode ? "│" : "|", line);
   }
   text += "\nfix\n" + paragraph(failure.fix);
+  if (!examination.advised.empty()) {
+    text += paragraph(fmt::format("Each run takes the value that the report before it advises: {}.",
+                                  fmt::join(examination.advised, ", ")));
+  }
   text += run_text(examination.fixed, style) + '\n';
   text += "checked\n";
   for (const Verdict& each : examination.verdicts) text += verdict_text(each, style);

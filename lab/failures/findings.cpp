@@ -23,7 +23,7 @@ using Json = nlohmann::json;
 
 /// The advice of an out-of-memory report about this setting, whose name has points of its own.
 const Json* advice_about(const Json& known, const std::string& setting) {
-  const Json::json_pointer advice("/broken/error/details/advice");
+  const Json::json_pointer advice("/advised/error/details/advice");
   if (!known.contains(advice)) return nullptr;
   for (const Json& each : known.at(advice)) {
     if (each.value("setting", "") == setting) return &each.at("fits");

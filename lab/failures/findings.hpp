@@ -14,8 +14,8 @@ namespace zerolab {
 ///     broken.stage3.summary.params          of a compare: the folders of the stages
 ///     fixed.events.note                     how many events of a kind rank 0 has logged
 ///     measured.peak                         device memory in bytes, of the rank that held most
-///     advice.train_micro_batch_size_per_gpu what the out-of-memory report of the broken run says
-///                                           would have fitted
+///     advice.train_micro_batch_size_per_gpu what the latest out-of-memory report says would have
+///                                           fitted (of the run "advised")
 ///     ranks
 ///
 /// Texts are equal or not, and nothing else; what is null is not a number.
