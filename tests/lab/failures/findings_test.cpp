@@ -14,12 +14,12 @@ Findings findings() {
   result.add("broken", {{"exit", 3},
                         {"summary",
                          {{"steps", {{{"loss", 5.5}, {"hash", "00ff"}}, {{"loss", nullptr}}}},
-                          {"memory", {{{"device", {{"peak", {{"total", 4096}}}}}}}}}},
-                        {"error",
-                         {{"details",
-                           {{"advice",
-                             {{{"setting", "zero_optimization.reduce_bucket_size"}, {"fits", 77}},
-                              {{"setting", "--device-memory"}, {"fits", 5000}}}}}}}}});
+                          {"memory", {{{"device", {{"peak", {{"total", 4096}}}}}}}}}}});
+  result.add("advised", {{"error",
+                          {{"details",
+                            {{"advice",
+                              {{{"setting", "zero_optimization.reduce_bucket_size"}, {"fits", 77}},
+                               {{"setting", "--device-memory"}, {"fits", 5000}}}}}}}}});
   result.add("fixed",
              {{"summary", {{"steps", {{{"loss", 5.0}, {"hash", "00fe"}}}}}}, {"equal", true}});
   return result;
