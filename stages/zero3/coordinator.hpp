@@ -117,8 +117,8 @@ class Coordinator {
     Index elements = 0;
     bool persistent = false;
     Where where = Where::away;
-    bool ahead = false;        // prefetched, and not read since
-    Index active = 0;          // running modules and scopes that read it
+    bool ahead = false;             // prefetched, and not read since
+    Index active = 0;               // running modules and scopes that read it
     bool gathered = false;          // it has been before, or had been if it persisted
     bool gathered_at_rest = false;  // the same when `history_` began,
     Index active_at_rest = 0;       // and who read it then

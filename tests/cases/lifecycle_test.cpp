@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lab/failures/wrappers/stage_wrapper.hpp"
 #include "stages/device/cpu/cpu_device.hpp"
 #include "stages/model/transformer.hpp"
 #include "stages/stages.hpp"
@@ -9,7 +10,6 @@
 #include "tests/support/chain.hpp"
 #include "tests/support/layers.hpp"
 #include "tests/support/run_ranks.hpp"
-#include "lab/failures/wrappers/stage_wrapper.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/support/weight_history.hpp"
 

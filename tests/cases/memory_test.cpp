@@ -4,13 +4,13 @@
 #include <map>
 #include <stdexcept>
 
+#include "lab/failures/wrappers/stage_wrapper.hpp"
 #include "stages/device/cpu/cpu_device.hpp"
 #include "stages/stages.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/layers.hpp"
 #include "tests/support/observed.hpp"
 #include "tests/support/scripted.hpp"
-#include "lab/failures/wrappers/stage_wrapper.hpp"
 #include "tests/support/thrown.hpp"
 
 using namespace zerolab;

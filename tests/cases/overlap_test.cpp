@@ -1,10 +1,10 @@
 // Kind c of docs/cases.md, with reductions under way while gradients are computed.
 
+#include "lab/failures/wrappers/stage_wrapper.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/delaying_communicator.hpp"
 #include "tests/support/observed.hpp"
 #include "tests/support/scripted.hpp"
-#include "lab/failures/wrappers/stage_wrapper.hpp"
 #include "tests/support/weight_history.hpp"
 
 using namespace zerolab;

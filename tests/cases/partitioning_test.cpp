@@ -2,12 +2,12 @@
 
 #include <cmath>
 
+#include "lab/failures/wrappers/stage_wrapper.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/layers.hpp"
 #include "tests/support/naive_bigram.hpp"
 #include "tests/support/observed.hpp"
 #include "tests/support/scripted.hpp"
-#include "lab/failures/wrappers/stage_wrapper.hpp"
 #include "tests/support/weight_history.hpp"
 
 using namespace zerolab;

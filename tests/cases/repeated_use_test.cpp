@@ -5,12 +5,12 @@
 #include <cstring>
 #include <map>
 
+#include "lab/failures/wrappers/stage_wrapper.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/chain.hpp"
 #include "tests/support/given_weights.hpp"
 #include "tests/support/layers.hpp"
 #include "tests/support/run_ranks.hpp"
-#include "lab/failures/wrappers/stage_wrapper.hpp"
 #include "tests/support/weight_history.hpp"
 
 using namespace zerolab;

@@ -2,10 +2,10 @@
 
 #include <optional>
 
+#include "lab/failures/wrappers/stage_wrapper.hpp"
 #include "stages/engine/gathered_parameters.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/run_ranks.hpp"
-#include "lab/failures/wrappers/stage_wrapper.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/support/trainings.hpp"
 #include "tests/support/weight_history.hpp"

@@ -61,8 +61,7 @@ TEST_CASE("what is reported is the error itself, with its details", "[comm]") {
             [](Communicator& communicator) {
               if (communicator.rank() == 2) throw Detailed(Code::out_of_memory, "no memory", "");
             },
-        .report = [&](const Communicator&,
-                      const Error& error) { details = error.details(); }};
+        .report = [&](const Communicator&, const Error& error) { details = error.details(); }};
   });
   CHECK(details == "more of it");
 }

@@ -31,10 +31,9 @@ std::string wrong_advice(int ranks, const Training& training, int rank, Index bu
   for (const auto& [setting, fits] : ended.end->advice) {
     ++counts[setting.name];
     const auto passes_at = [&, &name = setting.name](Index value) {
-      const Attempt other =
-          name == "world_size"
-              ? attempt(static_cast<int>(value), training, rank, budget)
-              : attempt(ranks, with_setting(training, name, value), rank, budget);
+      const Attempt other = name == "world_size"
+                                ? attempt(static_cast<int>(value), training, rank, budget)
+                                : attempt(ranks, with_setting(training, name, value), rank, budget);
       return passed(ended, other, name);
     };
     const Index next = fits + (setting.value > fits ? 1 : -1);

@@ -3,10 +3,10 @@
 
 #include <stdexcept>
 
+#include "lab/failures/wrappers/stage_wrapper.hpp"
 #include "tests/support/accident.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/run_ranks.hpp"
-#include "lab/failures/wrappers/stage_wrapper.hpp"
 #include "tests/support/trainings.hpp"
 
 using namespace zerolab;

@@ -1,11 +1,11 @@
 // Activation checkpointing: the same bits from fewer activations; B06, B12, behaviours 20 and 21.
 
+#include "lab/failures/wrappers/stage_wrapper.hpp"
 #include "stages/model/transformer.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/described_training.hpp"
 #include "tests/support/live_parameters.hpp"
 #include "tests/support/observed.hpp"
-#include "lab/failures/wrappers/stage_wrapper.hpp"
 
 using namespace zerolab;
 using namespace zerolab::test;

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "tests/support/sandwich.hpp"
 #include "lab/failures/wrappers/stage_wrapper.hpp"
+#include "tests/support/sandwich.hpp"
 
 namespace zerolab::test {
 namespace {

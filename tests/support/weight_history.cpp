@@ -6,8 +6,8 @@
 #include <memory>
 #include <utility>
 
-#include "stages/engine/states.hpp"
 #include "lab/failures/wrappers/stage_wrapper.hpp"
+#include "stages/engine/states.hpp"
 
 namespace zerolab::test {
 namespace {
