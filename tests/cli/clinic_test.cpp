@@ -22,7 +22,7 @@ void check_as_documented(const std::string& what, int ranks) {
 TEST_CASE("ten failures fail as documented, and their fixes work", "[cli]") {
   check_as_documented(
       "unregistered-head released-in-flight own-branch stage-0-out-of-memory "
-      "stage-2-out-of-memory prefetch-bucket-too-large divided-twice overflow-on-one-rank "
+      "stage-1-out-of-memory stage-2-out-of-memory divided-twice overflow-on-one-rank "
       "rank-dies unknown-key",
       2);
 }
