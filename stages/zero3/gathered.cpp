@@ -64,12 +64,6 @@ Index Gathered::bytes_of(const Parameter& parameter) const {
   return layout_->of(parameter).padded() * size_of(runtime_.settings.dtype);
 }
 
-Index Gathered::bytes() const {
-  Index sum = 0;
-  for (const auto& [parameter, buffer] : whole_) sum += buffer.bytes();
-  return sum;
-}
-
 // One all-gather straight into the parameters' buffers, each with the own piece in its place. The
 // buffers come first: if there is no memory for all of them, nothing has happened.
 void Gathered::gather(const std::vector<Parameter*>& parameters, Cause cause,
@@ -95,6 +89,7 @@ void Gathered::gather(const std::vector<Parameter*>& parameters, Cause cause,
     runtime_.device.copy(whole + runtime_.rank() * pieces.piece_size(), pieces_->of(parameter),
                          pieces.piece_size());
     runs.push_back({whole, pieces.bounds()});
+    bytes_ += buffers[i].bytes();
     whole_[parameter.id()] = std::move(buffers[i]);
   }
   flight.pending = all_gather(runtime_.comm, runs, names_of(parameters));
@@ -127,6 +122,7 @@ void Gathered::release(const std::vector<Parameter*>& parameters, Cause cause,
                          runtime_.recorder);
     parameter->data = nullptr;
     whole_.erase(parameter->id());
+    bytes_ -= bytes_of(*parameter);
   }
 }
 

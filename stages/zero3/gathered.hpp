@@ -35,7 +35,7 @@ class Gathered {
   std::optional<Index> asked_for() const { return asked_for_; }
   /// Of the buffer of a parameter that is whole; of all buffers that there are.
   Index bytes_of(const Parameter& parameter) const;
-  Index bytes() const;
+  Index bytes() const { return bytes_; }
 
  private:
   struct InFlight {
@@ -55,6 +55,7 @@ class Gathered {
   const Governor* governor_ = nullptr;
   std::optional<Index> asked_for_;
   std::map<Index, Buffer> whole_;  // by parameter id
+  Index bytes_ = 0;                // of them
   std::deque<InFlight> in_flight_;
 };
 

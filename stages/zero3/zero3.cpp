@@ -144,8 +144,6 @@ void Zero3::publish() {
 }
 
 void Zero3::end_pass() {
-  beside_.push_back(beside());
-  last_pass_ = {coordinator_, std::move(beside_)};
   carry_out(coordinator_.end_pass(true), nullptr);
   check_that_all_rest();
   if (const std::vector<Stop>* order = coordinator_.recorded()) {
@@ -187,48 +185,36 @@ std::vector<Setting> Zero3::settings() const {
   return result;
 }
 
-// Under other limits other parameters would have been whole before, in this pass and in the last
-// one: there must have been room for that, too. If deciding over again does not come to what is
-// there, its word on what might have been is worth nothing.
+// Under other limits other parameters would have been whole earlier in this pass: there must have
+// been room for that, too. If deciding over again does not come to what is there, its word on what
+// might have been is worth nothing.
 Index Zero3::bytes_at(std::size_t index, Index value, const Held& held) const {
   ZeroSettings other = runtime_.settings.zero;
-  const std::optional<Index> asked_for = gathered_.asked_for();
-  if (gathered_bytes(coordinator_, other, asked_for).back() != held.bytes) return held.bytes;
+  if (gathered_bytes(other).back() != held.bytes) return held.bytes;
   other.*kFetchSettings[index].value = value;
-  const std::vector<Index> bytes = gathered_bytes(coordinator_, other, asked_for);
-  Pass pass{coordinator_, beside_};
-  if (!asked_for) pass.beside.push_back(beside());
-  const Index highest = std::max(highest_total(pass, other), highest_total(last_pass_, other));
+  const std::vector<Index> bytes = gathered_bytes(other);
+  Index highest = 0;
+  for (std::size_t i = 1; i < beside_.size(); ++i) {
+    highest = std::max(highest, bytes[i] + beside_[i]);
+  }
+  if (!gathered_.asked_for()) highest = std::max(highest, bytes.back() + beside());
   return std::max(bytes.back(), highest - held.beside);
 }
 
-// At the beginning of a pass, and after each of its events.
-std::vector<Index> Zero3::gathered_bytes(const Coordinator& coordinator,
-                                         const ZeroSettings& settings,
-                                         std::optional<Index> asked_for) const {
+// At the beginning of this pass, and after each of its events.
+std::vector<Index> Zero3::gathered_bytes(const ZeroSettings& settings) const {
   std::vector<Index> result;
-  coordinator.decide_again(limits_of(settings),
-                           persistent_parameters(model_parameters_->sizes(), settings), asked_for,
-                           [&](const Coordinator::Live& live) {
-                             Index bytes = 0;
-                             for (const Parameter& each : *model_parameters_) {
-                               if (live[static_cast<std::size_t>(each.id())])
-                                 bytes += gathered_.bytes_of(each);
-                             }
-                             result.push_back(bytes);
-                           });
+  coordinator_.decide_again(limits_of(settings),
+                            persistent_parameters(model_parameters_->sizes(), settings),
+                            gathered_.asked_for(), [&](const Coordinator::Live& live) {
+                              Index bytes = 0;
+                              for (const Parameter& each : *model_parameters_) {
+                                if (live[static_cast<std::size_t>(each.id())])
+                                  bytes += gathered_.bytes_of(each);
+                              }
+                              result.push_back(bytes);
+                            });
   return result;
-}
-
-// But for its beginning, which is the end of a step or of the pass before.
-Index Zero3::highest_total(const Pass& pass, const ZeroSettings& settings) const {
-  Index highest = 0;
-  if (pass.beside.empty()) return highest;  // there was none
-  const std::vector<Index> bytes = gathered_bytes(pass.coordinator, settings, std::nullopt);
-  for (std::size_t i = 1; i < pass.beside.size(); ++i) {
-    highest = std::max(highest, bytes[i] + pass.beside[i]);
-  }
-  return highest;
 }
 
 // What the last one has gathered stays until now.

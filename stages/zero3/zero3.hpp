@@ -47,17 +47,9 @@ class Zero3 : public Stage, private Governor {
   std::vector<Run> runs_of(const Bucket& bucket) const;
   void keep_piece(const Bucket& bucket);
 
-  /// A pass as it went, for what it would have been under other limits: the coordinator that knows
-  /// its events, and the most bytes there were beside what is gathered before each, and at its end.
-  struct Pass {
-    Coordinator coordinator;
-    std::vector<Index> beside;
-  };
   void begin_event();
   Index beside() const { return since_.bytes() - gathered_.bytes(); }
-  std::vector<Index> gathered_bytes(const Coordinator& coordinator, const ZeroSettings& settings,
-                                    std::optional<Index> asked_for) const;
-  Index highest_total(const Pass& pass, const ZeroSettings& settings) const;
+  std::vector<Index> gathered_bytes(const ZeroSettings& settings) const;
 
   Runtime& runtime_;
   ParameterSet* model_parameters_ = nullptr;
@@ -69,8 +61,7 @@ class Zero3 : public Stage, private Governor {
   Coordinator coordinator_;
   Gathered gathered_;
   HighWater since_;            // the last event
-  std::vector<Index> beside_;  // before each event of this pass
-  Pass last_pass_;
+  std::vector<Index> beside_;  // before each event of this pass: the most that was not gathered
   ModuleNumbers modules_;
   HeldGradients held_;
   GradientBuckets buckets_;

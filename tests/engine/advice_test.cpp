@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "tests/support/attempt.hpp"
@@ -69,6 +70,31 @@ Training two_steps(const ModelDescription& model, int stage) {
   training.steps = 2;
   training.settings.micro_batch = 1;
   return training;
+}
+
+/// Seeds 1057 and 1197 drew what is easily forgotten: room at an earlier moment of the pass, and in
+/// the pass before it.
+std::vector<std::uint64_t> seeds() {
+  std::vector<std::uint64_t> result{1057, 1197};
+  for (std::uint64_t seed = 1; seed <= 38; ++seed) result.push_back(seed);
+  return result;
+}
+
+/// The same settings for the wide model, which is four times as large as those that are drawn.
+void widen(DrawnTraining& drawn) {
+  const ModelDescription model = wide_mlp();
+  Training& training = drawn.training;
+  training.build = [model] { return build_model(model); };
+  training.sequence_length = model.sequence_length;
+  training.batches = patterned_batches(model.vocab_size);
+  training.settings.micro_batch = 1;
+  ZeroSettings& zero = training.settings.zero;
+  for (Index* limit :
+       {&zero.reduce_bucket_size, &zero.prefetch_bucket_size, &zero.param_persistence_threshold,
+        &zero.model_persistence_threshold, &zero.max_live_parameters, &zero.max_reuse_distance}) {
+    *limit = std::min(4 * *limit, Index{1} << 40);
+  }
+  drawn.text += ", four times as wide";
 }
 
 /// Every one of these settings has been advised at least so often.
@@ -152,9 +178,10 @@ TEST_CASE("advice on what stage 3 keeps whole is true for every allocation") {
 
 TEST_CASE("advice is true under settings that nobody would think of") {
   Counts counts;
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  for (const std::uint64_t seed : seeds()) {
     DrawnTraining drawn = draw_training(seed);
     drawn.training.steps = 2;
+    if (seed % 2 == 1) widen(drawn);
     INFO(drawn.text);
     check_all_budgets(drawn.ranks, drawn.training, static_cast<int>(seed) % drawn.ranks, counts);
   }

@@ -51,20 +51,3 @@ TEST_CASE("stage 3 needs less than 2, 2 less than 1, 1 less than 0") {
   CHECK(std::is_sorted(needs.begin(), needs.end()));
   CHECK(std::adjacent_find(needs.begin(), needs.end()) == needs.end());
 }
-
-TEST_CASE("the report's largest micro-batch fits that allocation, one more does not") {
-  Training training = training_of(tiny_transformer(), 1);
-  training.settings.micro_batch = 16;
-  training.device_memory = need(2, training) - 4000;
-  std::string message;
-  try {
-    run(2, training);
-  } catch (const OutOfMemory& error) {
-    message = error.what();
-  }
-  INFO(message);
-  CHECK(message.find("ZL301") == 0);
-  CHECK(message.find("live by category") != std::string::npos);
-  CHECK(message.find("largest holders") != std::string::npos);
-  CHECK(message.find("train_micro_batch_size_per_gpu") != std::string::npos);
-}

@@ -85,6 +85,26 @@ TEST_CASE("the gradient of a weight used twice is the sum of both uses, to the b
   CHECK(same_bits(of_both, sum(of_head, of_embedding)));
 }
 
+TEST_CASE("what a forward has left inside is what its backward needs, without input and output",
+          "[model]") {
+  LayerHarness harness;
+  ParameterSet parameters;
+  LayerNorm norm(parameters, "norm", 4);
+  harness.attach(norm);
+  harness.provide(parameters);
+  harness.begin_micro_step(parameters);
+  const Tensor input = harness.tensor({3, 4}, random_floats(12, 1));
+  CHECK_FALSE(norm.keeps_a_forward());
+  for (const Index forwards : {1, 2}) {
+    const Tensor output = norm.forward(input);
+    CHECK(norm.keeps_a_forward());
+    CHECK(norm.kept_inside() == forwards * 2 * 3 * 4);  // mean and variance of three rows
+  }
+  harness.begin_backward();
+  norm.backward(harness.tensor({3, 4}, random_floats(12, 2)));
+  CHECK(norm.kept_inside() == 2 * 3 * 4);
+}
+
 TEST_CASE("a module that runs twice undoes its latest forward first", "[model]") {
   const Floats x1 = random_floats(kRows * kWidth, 1), x2 = random_floats(kRows * kWidth, 2);
   const Floats dy1 = random_floats(kRows * 5, 3), dy2 = random_floats(kRows * 5, 4);
