@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <utility>
 
 #include "stages/base/error.hpp"
@@ -19,27 +18,12 @@ std::vector<Index> ids_of(const std::vector<Parameter*>& parameters) {
   return ids;
 }
 
-FetchLimits limits_of(const ZeroSettings& zero) {
-  return {zero.prefetch_bucket_size, zero.max_live_parameters, zero.max_reuse_distance};
-}
-
-struct FetchSetting {
-  const char* name;
-  Index ZeroSettings::*value;
-};
-constexpr std::array kFetchSettings{
-    FetchSetting{"stage3_max_live_parameters", &ZeroSettings::max_live_parameters},
-    FetchSetting{"stage3_max_reuse_distance", &ZeroSettings::max_reuse_distance},
-    FetchSetting{"stage3_model_persistence_threshold", &ZeroSettings::model_persistence_threshold},
-    FetchSetting{"stage3_param_persistence_threshold", &ZeroSettings::param_persistence_threshold},
-    FetchSetting{"stage3_prefetch_bucket_size", &ZeroSettings::prefetch_bucket_size}};
-
 }  // namespace
 
 Zero3::Zero3(Runtime& runtime)
     : runtime_(runtime),
+      memory_(runtime, coordinator_, gathered_),
       gathered_(runtime),
-      since_(runtime.ledger),
       held_(runtime),
       buckets_(
           runtime, [this](const Bucket& bucket) { return runs_of(bucket); }, reduce_to_owners,
@@ -64,14 +48,15 @@ void Zero3::set_up(Model& model) {
   const ZeroSettings& zero = runtime_.settings.zero;
   const std::vector<Index> sizes = model_parameters_->sizes();
   persistent_ = persistent_parameters(sizes, zero);
-  coordinator_ = Coordinator(sizes, persistent_, limits_of(zero));
-  gathered_.set_up(*model_parameters_, layout_, parameters_, *this);
+  coordinator_ = Coordinator(sizes, persistent_, fetch_limits(zero));
+  gathered_.set_up(*model_parameters_, layout_, parameters_, memory_);
+  memory_.set_up(*model_parameters_);
 }
 
 // Afterwards what the module reads is whole; what the next ones read may be on its way.
 void Zero3::fetch(const Visit& visit) {
   const Stop stop = stop_of(visit);
-  begin_event();
+  memory_.begin_event();
   try {
     carry_out(coordinator_.before(stop), &visit.module);
   } catch (...) {
@@ -81,13 +66,13 @@ void Zero3::fetch(const Visit& visit) {
 }
 
 void Zero3::fetch_also(const Visit& visit, Parameter& parameter) {
-  begin_event();
+  memory_.begin_event();
   carry_out(coordinator_.also_reads(stop_of(visit), parameter.id()), &visit.module);
 }
 
 // Lets go what nobody reads any more, or not soon.
 void Zero3::release(const Visit& visit) {
-  begin_event();
+  memory_.begin_event();
   carry_out(coordinator_.after(stop_of(visit)), &visit.module);
 }
 
@@ -139,7 +124,7 @@ std::vector<OwnedSlice> Zero3::owned() {
 void Zero3::publish() {
   std::vector<bool> updated;
   for (const Parameter& each : *model_parameters_) updated.push_back(each.requires_grad());
-  begin_event();
+  memory_.begin_event();
   carry_out(coordinator_.publish(updated), nullptr);
 }
 
@@ -158,7 +143,7 @@ void Zero3::abandon_pass() {
 
 void Zero3::gather(const std::vector<Parameter*>& parameters) {
   const std::vector<Index> ids = ids_of(parameters);
-  begin_event();
+  memory_.begin_event();
   try {
     carry_out(coordinator_.open_scope(ids), nullptr);
   } catch (...) {
@@ -170,57 +155,8 @@ void Zero3::gather(const std::vector<Parameter*>& parameters) {
 void Zero3::take_over(const Parameter& parameter) { gathered_.take_over(parameter); }
 
 void Zero3::let_go(const std::vector<Parameter*>& parameters) {
-  begin_event();
+  memory_.begin_event();
   carry_out(coordinator_.close_scope(ids_of(parameters)), nullptr);
-}
-
-std::vector<Setting> Zero3::settings() const {
-  std::vector<Setting> result;
-  result.reserve(kFetchSettings.size());
-  for (const FetchSetting& each : kFetchSettings) {
-    result.push_back({.name = fmt::format("zero_optimization.{}", each.name),
-                      .value = runtime_.settings.zero.*each.value,
-                      .extreme = 0});
-  }
-  return result;
-}
-
-// Under other limits other parameters would have been whole earlier in this pass: there must have
-// been room for that, too. If deciding over again does not come to what is there, its word on what
-// might have been is worth nothing.
-Index Zero3::bytes_at(std::size_t index, Index value, const Held& held) const {
-  ZeroSettings other = runtime_.settings.zero;
-  if (gathered_bytes(other).back() != held.bytes) return held.bytes;
-  other.*kFetchSettings[index].value = value;
-  const std::vector<Index> bytes = gathered_bytes(other);
-  Index highest = 0;
-  for (std::size_t i = 1; i < beside_.size(); ++i) {
-    highest = std::max(highest, bytes[i] + beside_[i]);
-  }
-  if (!gathered_.asked_for()) highest = std::max(highest, bytes.back() + beside());
-  return std::max(bytes.back(), highest - held.beside);
-}
-
-// At the beginning of this pass, and after each of its events.
-std::vector<Index> Zero3::gathered_bytes(const ZeroSettings& settings) const {
-  std::vector<Index> result;
-  coordinator_.decide_again(limits_of(settings),
-                            persistent_parameters(model_parameters_->sizes(), settings),
-                            gathered_.asked_for(), [&](const Coordinator::Live& live) {
-                              Index bytes = 0;
-                              for (const Parameter& each : *model_parameters_) {
-                                if (live[static_cast<std::size_t>(each.id())])
-                                  bytes += gathered_.bytes_of(each);
-                              }
-                              result.push_back(bytes);
-                            });
-  return result;
-}
-
-// What the last one has gathered stays until now.
-void Zero3::begin_event() {
-  if (!coordinator_.in_pass()) beside_.clear();
-  beside_.push_back(beside());
 }
 
 Stop Zero3::stop_of(const Visit& visit) {
@@ -230,7 +166,7 @@ Stop Zero3::stop_of(const Visit& visit) {
 void Zero3::carry_out(const Decision& decision, const Module* module) {
   if (decision.change) note(*decision.change);
   gathered_.carry_out(decision.actions, module);
-  since_.restart();
+  memory_.end_event();
 }
 
 void Zero3::note(const OrderChange& change) {

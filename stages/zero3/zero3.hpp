@@ -4,7 +4,7 @@
 
 #include "stages/engine/gradient_buckets.hpp"
 #include "stages/engine/micro_step_gradients.hpp"
-#include "stages/zero3/gathered.hpp"
+#include "stages/zero3/gather_memory.hpp"
 #include "stages/zero3/module_order.hpp"
 
 namespace zerolab {
@@ -12,10 +12,7 @@ namespace zerolab {
 /// Stage 3, P_os+g+p: a rank holds only its piece of every parameter, gradient and moment. A
 /// parameter is whole from an all-gather before a module that reads it until nobody reads it soon
 /// (README.md draws the layout). The coordinator decides when, `gathered_` does it.
-///
-/// It answers for the memory of what is gathered: under other limits other parameters would be
-/// whole.
-class Zero3 : public Stage, private Governor {
+class Zero3 : public Stage {
  public:
   explicit Zero3(Runtime& runtime);
 
@@ -37,19 +34,12 @@ class Zero3 : public Stage, private Governor {
   FetchCounts fetch_counts() const override { return coordinator_.counts(); }
 
  private:
-  std::vector<Setting> settings() const override;
-  Index bytes_at(std::size_t index, Index value, const Held& held) const override;
-
   Stop stop_of(const Visit& visit);
   void carry_out(const Decision& decision, const Module* module);
   void note(const OrderChange& change);
   void check_that_all_rest() const;
   std::vector<Run> runs_of(const Bucket& bucket) const;
   void keep_piece(const Bucket& bucket);
-
-  void begin_event();
-  Index beside() const { return since_.bytes() - gathered_.bytes(); }
-  std::vector<Index> gathered_bytes(const ZeroSettings& settings) const;
 
   Runtime& runtime_;
   ParameterSet* model_parameters_ = nullptr;
@@ -59,9 +49,8 @@ class Zero3 : public Stage, private Governor {
   PieceOptimizer optimizer_;
   std::vector<bool> persistent_;
   Coordinator coordinator_;
+  GatherMemory memory_;
   Gathered gathered_;
-  HighWater since_;            // the last event
-  std::vector<Index> beside_;  // before each event of this pass: the most that was not gathered
   ModuleNumbers modules_;
   HeldGradients held_;
   GradientBuckets buckets_;
