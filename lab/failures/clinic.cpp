@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 namespace {
 
 using Json = nlohmann::json;
-using namespace nlohmann::literals;
+using Pointer = Json::json_pointer;
 
 constexpr int kSeconds = 180;  // that a run may take before it counts as hanging
 
@@ -44,8 +44,8 @@ Json documents_of(const RunResult& result, const fs::path& folder) {
     }
     into["events"] = count_events(from);
     Index peak = 0;
-    for (const Json& rank : into.value("/summary/memory"_json_pointer, Json::array())) {
-      peak = std::max(peak, rank.at("/device/peak/total"_json_pointer).get<Index>());
+    for (const Json& rank : into.value(Pointer("/summary/memory"), Json::array())) {
+      peak = std::max(peak, rank.at(Pointer("/device/peak/total")).get<Index>());
     }
     into["peak"] = peak;
   };
@@ -122,7 +122,7 @@ std::string advice_in(const ClinicRun& run) {
 
 /// Where a run went out of memory: whose allocation that was, and when.
 Json point_of(const Json& known, const std::string& name) {
-  const Json details = known.at(name).value("/error/details"_json_pointer, Json::object());
+  const Json details = known.at(name).value(Pointer("/error/details"), Json::object());
   return {details.value("owner", ""), details.value("where", "")};
 }
 

@@ -25,6 +25,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 void add_high_row(Table& table, const std::vector<std::string>& fixed,
                   const std::vector<std::string>& texts, std::size_t width) {
   std::vector<std::vector<std::string>> columns;
+  columns.reserve(fixed.size() + texts.size());
   for (const std::string& cell : fixed) columns.push_back({cell});
   std::size_t height = 1;
   for (const std::string& text : texts) {
@@ -33,6 +34,7 @@ void add_high_row(Table& table, const std::vector<std::string>& fixed,
   }
   for (std::size_t line = 0; line < height; ++line) {
     std::vector<std::string> row;
+    row.reserve(columns.size());
     for (const auto& column : columns) row.push_back(line < column.size() ? column[line] : "");
     table.rows.push_back(row);
   }

@@ -45,8 +45,8 @@ std::string line_of(const Json& event) {
       fmt::format("rank {}  step {}  {:<9}", text_of(event.value("rank", Json())),
                   text_of(event.value("step", Json())), text_of(event.value("phase", Json())));
   const auto add = [&](const char* name, const char* before) {
-    if (!event.contains(name) || event.at(name) == "") return;
-    line += before + text_of(event.at(name));
+    const std::string value = event.contains(name) ? text_of(event.at(name)) : "";
+    if (!value.empty()) line += before + value;
   };
   const std::string kind = event.value("ev", "");
   if (kind == "param" || kind == "grad") {

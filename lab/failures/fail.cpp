@@ -38,6 +38,7 @@ Failure find(const std::vector<Failure>& catalogue, const std::string& name) {
                                   [&](const Failure& each) { return each.id == name; });
   if (found != catalogue.end()) return *found;
   std::vector<std::string> ids;
+  ids.reserve(catalogue.size());
   for (const Failure& each : catalogue) ids.push_back(each.id);
   refuse(fmt::format("fail {}: there is no such failure{}", name, did_you_mean(name, ids)),
          "zerolab fail --list tells which there are; a page of your own ends in .md");

@@ -25,6 +25,7 @@ Mistake find_mistake(const std::string& name, const std::string& flag) {
       std::find_if(all.begin(), all.end(), [&](const Mistake& each) { return each.name == name; });
   if (found == all.end()) {
     std::vector<std::string> names;
+    names.reserve(all.size());
     for (const Mistake& each : all) names.push_back(each.name);
     throw Error(
         Code::usage,
