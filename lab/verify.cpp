@@ -6,7 +6,9 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "lab/error_report.hpp"
 #include "lab/generated_text.hpp"
 #include "lab/table.hpp"
 #include "lab/terminal.hpp"
@@ -93,7 +95,7 @@ Json to_json(const std::vector<Judged>& all) {
 }
 
 // What the program ends with: the first violation, and how many kinds there are.
-void throw_if_violated(const std::vector<Judged>& all) {
+std::optional<Error> error_of(const std::vector<Judged>& all) {
   const Violation* first = nullptr;
   std::string folder;
   std::size_t kinds = 0;
@@ -106,11 +108,13 @@ void throw_if_violated(const std::vector<Judged>& all) {
       folder = path;
     }
   }
-  if (first == nullptr) return;
-  throw Error(collectives_only ? Code::log_collectives : Code::log_states,
-              printable(fmt::format("the log of '{}' breaks {} rule(s), first in {}: {}", folder,
-                                    kinds, place_of(*first), first->text)),
-              "docs/verify.md says what each kind means, and where to look");
+  if (first == nullptr) return std::nullopt;
+  const std::string what =
+      printable(fmt::format("the log of '{}' breaks {} rule(s), first in {}: {}", folder, kinds,
+                            place_of(*first), first->text));
+  const std::string way_out = "docs/verify.md says what each kind means, and where to look";
+  if (collectives_only) return Error(Code::log_collectives, what, way_out);
+  return Error(Code::log_states, what, way_out);
 }
 
 int run_verify(const std::string& folder, bool json, bool plain) {
@@ -120,15 +124,18 @@ int run_verify(const std::string& folder, bool json, bool plain) {
   } catch (const log::Unreadable& unreadable) {
     throw Error(Code::run_folder, printable(unreadable.what()), unreadable.way_out);
   }
-  if (json) {
-    std::cout << to_json(judged).dump(2, ' ', false, Json::error_handler_t::replace) << std::endl;
-  } else {
-    const Style style = choose_style(plain, output_is_terminal());
-    for (std::size_t i = 0; i < judged.size(); ++i) {
-      std::cout << (i > 0 ? "\n" : "") << text_of(judged[i], style) << std::flush;
-    }
+  const std::optional<Error> error = error_of(judged);
+  if (json) {  // one value, with everything in it
+    Json result = to_json(judged);
+    if (error) result["error"] = error_json(*error, std::nullopt);
+    std::cout << result.dump(2, ' ', false, Json::error_handler_t::replace) << std::endl;
+    return error ? error->exit_status() : 0;
   }
-  throw_if_violated(judged);
+  const Style style = choose_style(plain, output_is_terminal());
+  for (std::size_t i = 0; i < judged.size(); ++i) {
+    std::cout << (i > 0 ? "\n" : "") << text_of(judged[i], style) << std::flush;
+  }
+  if (error) throw Error(*error);
   return 0;
 }
 

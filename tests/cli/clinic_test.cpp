@@ -121,6 +121,29 @@ TEST_CASE("a failure that is not as its page says ends with status 1 and what wa
   }
 }
 
+TEST_CASE("fail prints what was run, found and judged as one JSON value, also when one is wrong",
+          "[cli]") {
+  const Scratch scratch;
+  scratch.write("state/wrong.md",
+                "# T\n\nAbout.\n\n## Symptom\n\nS.\n\n## Cause\n\nC.\n\n## Fix\n\nF.\n\n```json\n"
+                R"({"stage": "0", "broken": {"run": "train --stpes 1", "exit": 4},)"
+                R"( "fixed": {"run": "train --model mlp-small --steps 1"}})"
+                "\n```\n");
+  const Outcome outcome =
+      run_zerolab(fmt::format("fail {} unknown-key -n 2 --json --out {}",
+                              scratch.arg("state/wrong.md"), scratch.arg("fail")));
+  CHECK(outcome.status == 1);
+  CHECK(outcome.err.empty());
+  const nlohmann::json results = nlohmann::json::parse(outcome.out);
+  REQUIRE(results.size() == 2);
+  CHECK(results[0].at("as_documented") == false);
+  CHECK(results[0].at("broken").at("exit_status") == 2);
+  CHECK(results[1].at("as_documented") == true);
+  CHECK(results[1].at("broken").at("code") == "ZL204");
+  for (const nlohmann::json& verdict : results[1].at("verdicts"))
+    CHECK(verdict.at("holds") == true);
+}
+
 TEST_CASE("what fail cannot do is refused before anything runs", "[cli]") {
   const Scratch scratch;
   struct Refused {

@@ -109,7 +109,11 @@ TEST_CASE("verify prints the same as JSON") {
       replace_in(scratch.path("run") / "rank0.events.jsonl", R"("rank":0)", R"("rank":5)");
   const Outcome verified = run_zerolab("verify --json " + scratch.arg("run"));
   CHECK(verified.status == 4);
-  const json runs = json::parse(verified.out)["runs"];
+  CHECK(verified.err.empty());
+  const json result = json::parse(verified.out);
+  CHECK(result["error"]["code"] == "ZL413");
+  CHECK(result["error"]["exit_status"] == 4);
+  const json runs = result["runs"];
   REQUIRE(runs.size() == 1);
   CHECK(runs[0]["ranks"] == 3);
   CHECK(runs[0]["steps"] == 2);

@@ -16,7 +16,7 @@
 namespace zerolab {
 namespace {
 
-[[noreturn]] void out_of_memory() { throw OutOfMemory(Shortage{}); }
+[[noreturn]] void out_of_memory() { throw Error(Code::out_of_memory, "no memory", "none"); }
 
 void reduce_again_and_again(Communicator& communicator, std::string_view who) {
   SumDevice device;
