@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <future>
+
 #include "tests/cli/background_run.hpp"
 #include "tests/support/accident.hpp"
 #include "tests/support/catch.hpp"
@@ -56,14 +58,29 @@ Case rotated(Launch launch, int ranks, int i) {
   return {launch, ranks, kOccasions[i % 4], (i / 4) % 4, i % ranks};
 }
 
+// Jobs mostly wait, for processes to start and to end, so each repetition's run beside each other.
 void check_all(int repetitions) {
-  for (const Launch launch : {Launch::threads, Launch::mpirun}) {
-    for (const int ranks : {2, 4}) {
-      for (int i = 0; i < repetitions; ++i) {
-        INFO((launch == Launch::mpirun ? "mpirun" : "threads")
-             << ", " << ranks << " ranks, repetition " << i);
-        CHECK(complaint(rotated(launch, ranks, i), "exception", 1, "ZL101") == "");
-        CHECK(complaint(rotated(launch, ranks, i), "memory", 3, "ZL301") == "");
+  struct Job {
+    Case failing;
+    std::string accident;
+    std::future<std::string> complaint;
+  };
+  for (const int ranks : {2, 4}) {
+    for (int i = 0; i < repetitions; ++i) {
+      std::vector<Job> jobs;
+      for (const Launch launch : {Launch::threads, Launch::mpirun}) {
+        const Case failing = rotated(launch, ranks, i);
+        jobs.push_back({failing, "exception", std::async(std::launch::async, [failing] {
+                          return complaint(failing, "exception", 1, "ZL101");
+                        })});
+        jobs.push_back({failing, "memory", std::async(std::launch::async, [failing] {
+                          return complaint(failing, "memory", 3, "ZL301");
+                        })});
+      }
+      for (Job& job : jobs) {
+        INFO((job.failing.launch == Launch::mpirun ? "mpirun" : "threads")
+             << ", " << ranks << " ranks, repetition " << i << ", " << job.accident);
+        CHECK(job.complaint.get() == "");
       }
     }
   }
