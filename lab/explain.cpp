@@ -61,42 +61,39 @@ struct ExplainFlags {
   bool json = false, plain = false;
 };
 
-/// The failures that end with this code; none where the pages of the clinic are not at hand.
-std::vector<std::string> failures_with(const std::string& code) {
-  std::vector<std::string> ids;
+/// None where the pages of the clinic are not at hand.
+std::vector<Failure> failures_at_hand() {
   const std::filesystem::path pages = installed("share/zerolab/failures");
-  if (!std::filesystem::exists(pages)) return ids;
-  for (const Failure& failure : read_failures(pages)) {
+  return std::filesystem::exists(pages) ? read_failures(pages) : std::vector<Failure>{};
+}
+
+std::vector<std::string> ids_with(const std::string& code, const std::vector<Failure>& failures) {
+  std::vector<std::string> ids;
+  for (const Failure& failure : failures) {
     if (failure.broken.code == code) ids.push_back(failure.id);
   }
   return ids;
 }
 
-std::string with_failures(const ErrorSection& section, std::size_t columns) {
-  std::string text = explanation(section, columns);
-  const std::vector<std::string> ids = failures_with(section.code);
-  if (ids.empty()) return text;
-  return text + '\n' +
-         wrapped(fmt::format("In the clinic: zerolab fail {}", fmt::join(ids, " ")), columns) +
-         '\n';
-}
-
-Json with_failures_json(const ErrorSection& section) {
-  Json json = explanation_json(section);
-  json["failures"] = failures_with(section.code);
-  return json;
-}
-
 std::string answer(const ExplainFlags& flags) {
   const std::vector<ErrorSection> sections = error_sections(error_page());
+  const std::vector<Failure> failures = failures_at_hand();
+  const auto json_of = [&](const ErrorSection& section) {
+    Json json = explanation_json(section);
+    json["failures"] = ids_with(section.code, failures);
+    return json;
+  };
   if (flags.code) {
     const ErrorSection& section = find_section(sections, *flags.code);
-    return flags.json ? with_failures_json(section).dump(2) + '\n'
-                      : with_failures(section, terminal_columns());
+    if (flags.json) return json_of(section).dump(2) + '\n';
+    const std::size_t columns = terminal_columns();
+    const std::vector<std::string> ids = ids_with(section.code, failures);
+    const std::string see = fmt::format("In the clinic: zerolab fail {}", fmt::join(ids, " "));
+    return explanation(section, columns) + (ids.empty() ? "" : '\n' + wrapped(see, columns) + '\n');
   }
   if (!flags.json) return table_of(sections, choose_style(flags.plain, output_is_terminal()));
   Json all = Json::array();
-  for (const ErrorSection& section : sections) all.push_back(with_failures_json(section));
+  for (const ErrorSection& section : sections) all.push_back(json_of(section));
   return all.dump(2) + '\n';
 }
 

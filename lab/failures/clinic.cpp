@@ -57,6 +57,15 @@ Json documents_of(const RunResult& result, const fs::path& folder) {
   return known;
 }
 
+/// The line of a run with what its braces stand for.
+std::string line_of(const ClinicRun& run, const fs::path& config, const Findings& findings) {
+  constexpr std::string_view kConfig = "{config}";
+  const std::size_t at = run.line.find(kConfig);
+  if (at == std::string::npos) return findings.filled_in(run.line);
+  return findings.filled_in(run.line.substr(0, at)) + quoted(config.string()) +
+         findings.filled_in(run.line.substr(at + kConfig.size()));
+}
+
 /// Where a run's files go: its folder, and its configuration beside it.
 class Bench {
  public:
@@ -69,11 +78,9 @@ class Bench {
     prepare_run_folder(folder);
     const fs::path config = folder_ / (name + "_config.json");
     if (!run.config.empty()) std::ofstream(config) << run.config;
-    const std::string line =
-        std::regex_replace(run.line, std::regex("\\{config\\}"), quoted(config.string()));
     RunResult result;
-    result.line =
-        fmt::format("{} -n {} --out {}", findings.filled_in(line), ranks_, quoted(folder.string()));
+    result.line = fmt::format("{} -n {} --out {}", line_of(run, config, findings), ranks_,
+                              quoted(folder.string()));
     const fs::path out = folder_ / (name + ".out");
     const fs::path err = folder_ / (name + ".err");
     const std::string shell = fmt::format("timeout -k 5 {} {} {} --plain >{} 2>{} </dev/null",

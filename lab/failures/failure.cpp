@@ -117,7 +117,9 @@ ClinicRun read_run(const Page& page, const Json& json) {
 Evidence read_evidence(const Page& page, const Json& json) {
   page.expect_only(json, {"of", "rank", "events", "last", "busy"});
   Evidence evidence;
-  evidence.of_the_fixed = page.member<std::string>(json, "of", "broken") == "fixed";
+  const auto of = page.member<std::string>(json, "of", "broken");
+  if (of != "broken" && of != "fixed") page.refuse("has evidence of neither broken nor fixed");
+  evidence.of_the_fixed = of == "fixed";
   evidence.rank = page.member<int>(json, "rank", 0);
   evidence.fields = page.member<Json>(json, "events", Json::object());
   evidence.count = page.member<std::size_t>(json, "last", 4);

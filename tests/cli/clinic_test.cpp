@@ -131,7 +131,7 @@ TEST_CASE("fail prints what was run, found and judged as one JSON value, also wh
                 "\n```\n");
   const Outcome outcome =
       run_zerolab(fmt::format("fail {} unknown-key -n 2 --json --out {}",
-                              scratch.arg("state/wrong.md"), scratch.arg("fail")));
+                              scratch.arg("state/wrong.md"), scratch.arg("a {place} $& so")));
   CHECK(outcome.status == 1);
   CHECK(outcome.err.empty());
   const nlohmann::json results = nlohmann::json::parse(outcome.out);

@@ -2,28 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "stages/base/philox.hpp"
+#include "tests/support/dice.hpp"
 
 namespace zerolab::test {
 namespace {
-
-/// Draws that a seed decides.
-class Dice {
- public:
-  explicit Dice(std::uint64_t seed) : random_(seed) {}
-
-  Index below(Index n) { return static_cast<Index>(random_(1, count_++).word[0]) % n; }
-  bool coin() { return below(2) == 0; }
-  /// Often something that is never reached, or nothing; otherwise up to `most`.
-  Index limit(Index most) {
-    const Index kind = below(4);
-    return kind == 0 ? 0 : kind == 1 ? Index{1} << 40 : below(most);
-  }
-
- private:
-  Philox random_;
-  std::uint64_t count_ = 0;
-};
 
 Training model(Index number, int stage) {
   return number == 0   ? training_of(tiny_transformer(), stage)
@@ -34,7 +16,7 @@ Training model(Index number, int stage) {
 }  // namespace
 
 DrawnTraining draw_training(std::uint64_t seed) {
-  Dice dice(seed);
+  Dice dice(seed, 1);
   DrawnTraining drawn;
   drawn.ranks = 1 + static_cast<int>(dice.below(4));
   const Index which = dice.below(3);

@@ -6,30 +6,17 @@
 
 #include <algorithm>
 
-#include "stages/base/philox.hpp"
-#include "stages/zero3/coordinator.hpp"
+#include "stages/zero3/gather_memory.hpp"
 #include "stages/zero3/persistence.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/dice.hpp"
 
 namespace zerolab {
 namespace {
 
 constexpr std::size_t kParameters = 9;
 
-class Dice {
- public:
-  explicit Dice(std::uint64_t seed) : random_(seed) {}
-  Index below(Index n) { return static_cast<Index>(random_(2, count_++).word[0]) % n; }
-  /// Nothing, everything, or something between.
-  Index limit(Index most) {
-    const Index kind = below(4);
-    return kind == 0 ? 0 : kind == 1 ? Index{1} << 40 : below(most);
-  }
-
- private:
-  Philox random_;
-  std::uint64_t count_ = 0;
-};
+using test::Dice;
 
 ZeroSettings draw_limits(Dice& dice) {
   ZeroSettings settings;
@@ -39,10 +26,6 @@ ZeroSettings draw_limits(Dice& dice) {
   settings.param_persistence_threshold = dice.limit(12);
   settings.model_persistence_threshold = dice.limit(30);
   return settings;
-}
-
-FetchLimits limits_of(const ZeroSettings& settings) {
-  return {settings.prefetch_bucket_size, settings.max_live_parameters, settings.max_reuse_distance};
 }
 
 Coordinator::Live live_at_the_end(const Coordinator& coordinator, const FetchLimits& limits,
@@ -57,7 +40,7 @@ Coordinator::Live live_at_the_end(const Coordinator& coordinator, const FetchLim
 /// A coordinator, and what a rank that carries its decisions out has whole or on its way.
 struct Rank {
   Rank(const std::vector<Index>& sizes, const ZeroSettings& settings)
-      : limits(limits_of(settings)),
+      : limits(fetch_limits(settings)),
         persistent(persistent_parameters(sizes, settings)),
         coordinator(sizes, persistent, limits),
         live(sizes.size()) {}
@@ -131,7 +114,7 @@ std::vector<Stop> draw_order(Dice& dice) {
 }
 
 std::string difference(std::uint64_t seed) {
-  Dice dice(seed);
+  Dice dice(seed, 2);
   std::vector<Index> sizes;
   for (std::size_t i = 0; i < kParameters; ++i) sizes.push_back(dice.below(20));
   Pair pair{Rank(sizes, draw_limits(dice)), Rank(sizes, draw_limits(dice))};

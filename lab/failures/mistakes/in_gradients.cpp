@@ -160,8 +160,8 @@ class ReducesTooEarly : public StageWrapper {
 };
 
 template <typename Wrapper>
-void wrap_stage(Training& training, int /*rank*/) {
-  training = with_stage<Wrapper>(std::move(training));
+void in_stage(Training& training, int /*rank*/) {
+  wrap_stage<Wrapper>(training);
 }
 
 }  // namespace
@@ -175,10 +175,10 @@ std::vector<Mistake> mistakes_in_gradients() {
       {"never-reduced", "every rank goes on with its own gradient", never_reduce},
       {"own-sum-order", "every rank adds in an order of its own", sum_in_own_order},
       {"reduced-too-early", "gradients are reduced after the first micro-step",
-       wrap_stage<ReducesTooEarly>},
+       in_stage<ReducesTooEarly>},
       {"local-norm", "every rank clips by the norm of its own part", clip_by_local_norm},
       {"padding-in-norm", "the norm counts padding that nobody set to zero",
-       wrap_stage<CountsPadding>},
+       in_stage<CountsPadding>},
       {"exploding-rank", "from step 3 on rank 1 has gradients that are 1024 times too large",
        explode},
   };

@@ -145,8 +145,8 @@ class Leaks : public StageWrapper {
 };
 
 template <typename Wrapper>
-void wrap_stage(Training& training, int /*rank*/) {
-  training = with_stage<Wrapper>(std::move(training));
+void in_stage(Training& training, int /*rank*/) {
+  wrap_stage<Wrapper>(training);
 }
 
 }  // namespace
@@ -154,21 +154,21 @@ void wrap_stage(Training& training, int /*rank*/) {
 std::vector<Mistake> mistakes_in_stages() {
   return {
       {"early-release", "the stage lets a module's parameters go before the module runs",
-       wrap_stage<ReleasesEarly>},
-      {"never-released", "the stage never lets a parameter go", wrap_stage<NeverReleases>},
-      {"released-twice", "the stage lets parameters go that are gone", wrap_stage<ReleasesTwice>},
+       in_stage<ReleasesEarly>},
+      {"never-released", "the stage never lets a parameter go", in_stage<NeverReleases>},
+      {"released-twice", "the stage lets parameters go that are gone", in_stage<ReleasesTwice>},
       {"released-in-flight", "the stage lets a parameter go while its all-gather is on its way",
-       wrap_stage<ReleasesInFlight>},
-      {"gathered-twice", "the stage gathers what is whole already", wrap_stage<GathersTwice>},
+       in_stage<ReleasesInFlight>},
+      {"gathered-twice", "the stage gathers what is whole already", in_stage<GathersTwice>},
       {"waited-without-gather", "the stage waits for an all-gather that it has not started",
-       wrap_stage<WaitsWithoutGather>},
+       in_stage<WaitsWithoutGather>},
       {"use-ended-twice", "the stage ends a module's use of its parameters a second time",
-       wrap_stage<EndsUseTwice>},
+       in_stage<EndsUseTwice>},
       {"bucket-in-flight", "the stage fills a bucket that a collective is reading",
-       wrap_stage<FillsBucketInFlight>},
+       in_stage<FillsBucketInFlight>},
       {"whole-model-first", "every rank builds the whole model before it is partitioned",
-       wrap_stage<BuildsWholeFirst>},
-      {"leak", "something keeps 64 KiB of every step", wrap_stage<Leaks>},
+       in_stage<BuildsWholeFirst>},
+      {"leak", "something keeps 64 KiB of every step", in_stage<Leaks>},
   };
 }
 

@@ -45,14 +45,20 @@ class StageWrapper : public Stage {
   Runtime& runtime_;
 };
 
-/// The same training, whose stage is Wrapper(the stage, runtime, arguments...) on every rank;
+/// From now on the training's stage is Wrapper(its stage, runtime, arguments...) on every rank;
 /// std::ref for what is not to be copied.
 template <typename Wrapper, typename... Arguments>
-Training with_stage(Training training, Arguments... arguments) {
+void wrap_stage(Training& training, Arguments... arguments) {
   training.stage = [make = training.stage,
                     arguments...](Runtime& runtime) -> std::unique_ptr<Stage> {
     return std::make_unique<Wrapper>(make(runtime), runtime, arguments...);
   };
+}
+
+/// The same training, with its stage wrapped.
+template <typename Wrapper, typename... Arguments>
+Training with_stage(Training training, Arguments... arguments) {
+  wrap_stage<Wrapper>(training, arguments...);
   return training;
 }
 
