@@ -26,19 +26,20 @@ CLI::Validator whole_number(Index least, Index most) {
 void add_what_to_train(CLI::App& app, RawFlags& raw) {
   RunOptions& options = raw.options;
   app.add_option("--model", options.model,
-                 "mlp-small, gpt-nano, gpt-mini, gpt2, or a JSON file that describes a model")
-      ->type_name("NAME")
-      ->capture_default_str();
+                 fmt::format("mlp-small, gpt-nano, gpt-mini, gpt2, or a JSON file that describes a "
+                             "model [{}]",
+                             kDefaultModel))
+      ->type_name("NAME");
   app.add_option("--data", raw.data, "What to learn from [the licence texts of the system]")
       ->type_name("FILE|FOLDER");
-  app.add_option("--steps", options.steps, "Optimizer steps")
+  app.add_option("--steps", options.steps, "Optimizer steps, with those before a checkpoint")
       ->check(whole_number(1, 1'000'000'000))
       ->type_name("COUNT")
       ->capture_default_str();
-  app.add_option("--seed", options.seed, "Of initial weights and batches")
+  app.add_option("--seed", options.seed,
+                 fmt::format("Of initial weights and batches [{}]", kDefaultSeed))
       ->check(whole_number(0, 999'999'999'999'999'999))
-      ->type_name("NUMBER")
-      ->capture_default_str();
+      ->type_name("NUMBER");
   app.add_option("--validate-every", options.validate_every,
                  "Steps between validations; 0: after the last step only")
       ->check(whole_number(0, 1'000'000'000))
@@ -52,14 +53,18 @@ void add_what_to_train(CLI::App& app, RawFlags& raw) {
   name_group(app, "What to train");
 }
 
+void add_stage(CLI::App& app, RawFlags& raw) {
+  app.add_option("--stage", raw.stage,
+                 "What is sharded: 0 nothing, 1 optimizer states, 2 gradients too, 3 parameters "
+                 "too [0]")
+      ->type_name("K");
+}
+
 void add_settings(CLI::App& app, RawFlags& raw) {
   app.add_option("--config,--deepspeed_config", raw.config, "DeepSpeed-style settings, JSON")
       ->type_name("FILE");
-  if (raw.options.command == Command::train) {
-    app.add_option("--stage", raw.stage,
-                   "What is sharded: 0 nothing, 1 optimizer states, 2 gradients too, 3 parameters "
-                   "too [0]")
-        ->type_name("K");
+  if (raw.options.command != Command::compare) {
+    add_stage(app, raw);
   } else {
     app.add_option("--stages", raw.options.stages, "The stages to compare")
         ->delimiter(',')
@@ -158,14 +163,29 @@ void add_mistakes(CLI::App& app, RawFlags& raw) {
   name_group(app, "What goes wrong");
 }
 
-void add_what_it_writes(CLI::App& app, RawFlags& raw) {
-  app.add_option("--generate", raw.generate, "Let the model write so many bytes of text")
+void add_checkpoints(CLI::App& app, RawFlags& raw) {
+  app.add_option("--save", raw.save, "Save a checkpoint into this folder after the last step")
+      ->type_name("FOLDER");
+  app.add_option("--save-every", raw.save_every, "And whenever so many steps are done")
       ->check(whole_number(1, 1'000'000'000))
-      ->type_name("BYTES");
-  app.add_option("--generate-every", raw.generate_every,
-                 "Steps between two texts; 0: after the last step only [0]")
-      ->check(whole_number(0, 1'000'000'000))
       ->type_name("STEPS");
+  app.add_option("--keep", raw.keep, "Remove all checkpoints but so many of the latest [all stay]")
+      ->check(whole_number(1, 1'000'000'000))
+      ->type_name("COUNT");
+  if (raw.options.command == Command::train) {
+    app.add_option(
+           "--resume", raw.resume,
+           "Go on from a checkpoint: its folder's latest, or one by its tag; auto: from the "
+           "latest in --save, if there is one")
+        ->type_name("FOLDER[:TAG]");
+  }
+  app.add_option("--save-model", raw.save_model,
+                 "Write all weights into one safetensors file after the last step")
+      ->type_name("FILE");
+  name_group(app, "Checkpoints");
+}
+
+void add_sampling(CLI::App& app, RawFlags& raw) {
   app.add_option("--prompt", raw.prompt, "What the text begins with [a newline, not printed]")
       ->type_name("TEXT");
   app.add_option("--temperature", raw.temperature,
@@ -177,15 +197,54 @@ void add_what_it_writes(CLI::App& app, RawFlags& raw) {
                  "Draw from so many of the most likely bytes; 0: from all [0]")
       ->check(whole_number(0, 1'000'000'000))
       ->type_name("COUNT");
+}
+
+void add_what_it_writes(CLI::App& app, RawFlags& raw) {
+  app.add_option("--generate", raw.generate, "Let the model write so many bytes of text")
+      ->check(whole_number(1, 1'000'000'000))
+      ->type_name("BYTES");
+  app.add_option("--generate-every", raw.generate_every,
+                 "Steps between two texts; 0: after the last step only [0]")
+      ->check(whole_number(0, 1'000'000'000))
+      ->type_name("STEPS");
+  add_sampling(app, raw);
   name_group(app, "What it writes");
+}
+
+/// `generate` trains nothing: it has the flags that matter for that.
+void add_flags_of_generate(CLI::App& app, RawFlags& raw) {
+  app.add_option("--resume", raw.resume,
+                 "The checkpoint that has the weights: its folder's latest, or one by its tag")
+      ->required()
+      ->type_name("FOLDER[:TAG]");
+  app.add_option("--bytes", raw.generate, fmt::format("How many to write [{}]", kDefaultBytes))
+      ->check(whole_number(1, 1'000'000'000))
+      ->type_name("BYTES");
+  add_sampling(app, raw);
+  app.add_option("--seed", raw.options.seed, "Of the draws [that of the training]")
+      ->check(whole_number(0, 999'999'999'999'999'999))
+      ->type_name("NUMBER");
+  name_group(app, "What it writes");
+  add_stage(app, raw);
+  add_where_it_runs(app, raw);
+  app.add_flag("--json", raw.options.json, "Print the text as JSON, and nothing else");
+  app.add_flag("--plain", raw.options.plain, "Print in ASCII");
+  name_group(app, "What it tells");
 }
 
 }  // namespace
 
 void add_flags(CLI::App& app, RawFlags& raw) {
+  if (raw.options.command == Command::generate) return add_flags_of_generate(app, raw);
+  if (raw.options.command == Command::import) {
+    app.add_option("FILE", raw.weights, "The weights, a safetensors file")->required();
+  }
   add_what_to_train(app, raw);
   add_settings(app, raw);
-  if (raw.options.command == Command::train) add_what_it_writes(app, raw);
+  if (raw.options.command != Command::compare) {
+    add_checkpoints(app, raw);
+    add_what_it_writes(app, raw);
+  }
   add_where_it_runs(app, raw);
   add_what_it_tells(app, raw);
   add_mistakes(app, raw);

@@ -21,6 +21,8 @@ struct RawFlags {
   std::string micro_batch, accumulation, learning_rate, bucket, stage, memory;
   std::string prefetch, persistence, live, reuse, link;
   std::string data, config, broken, mended, log_level = "events";
+  std::string resume, weights, save, save_model;
+  std::optional<Index> save_every, keep;
   std::vector<std::string> show;
   std::optional<Index> generate, generate_every, top_k;
   std::optional<std::string> prompt, temperature;
@@ -30,8 +32,11 @@ struct RawFlags {
   int ranks = 0;
 };
 
-/// Declares the flags of train or compare (raw.options.command), which write into `raw`. It must
-/// outlive the parsing.
+/// How much `generate` writes unless told.
+inline constexpr Index kDefaultBytes = 400;
+
+/// Declares the flags of a command with ranks (raw.options.command), which write into `raw`. It
+/// must outlive the parsing.
 void add_flags(CLI::App& app, RawFlags& raw);
 
 }  // namespace zerolab

@@ -47,10 +47,14 @@ RankProgram program(SharedPlan& plan, const RunOptions& options, const ErrorStyl
   RankProgram result;
   result.body = [&](Communicator& communicator) {
     const Plan& shared = plan.get(communicator.size());
-    if (options.command == Command::train) {
-      train_command(communicator, shared);
-    } else {
-      compare_command(communicator, shared);
+    switch (options.command) {
+      case Command::train:
+      case Command::import:
+        return train_command(communicator, shared);
+      case Command::compare:
+        return compare_command(communicator, shared);
+      case Command::generate:
+        return generate_command(communicator, shared);
     }
   };
   result.report = [&](const Communicator& communicator, const Error& error) {

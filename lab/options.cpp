@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -31,12 +32,14 @@ constexpr std::string_view kFooter = R"(Examples:
   zerolab train --stage 3 --show transitions      watch parameters come and go
   zerolab train --stage 2 --config ds_config.json a DeepSpeed configuration
   zerolab train --stage 0 --device-memory 4MiB    what does not fit, and why
-  zerolab train --steps 300 --generate 400        what the model has learned to write
+  zerolab train --steps 300 --save ck             what it has learned, to go on from
+  zerolab generate --resume ck                    what the model has learned to write
   zerolab fail --list                             documented failures, on demand
 
 Exit codes:
-  0 done       2 usage or configuration   4 parameter state   7 communication
-  1 internal   3 out of memory            5 numerics          128 + n: ended by signal n
+  0 done                     3 out of memory      6 checkpoint
+  1 internal                 4 parameter state    7 communication
+  2 usage or configuration   5 numerics           128 + n: ended by signal n
 zerolab explain ZL301 explains an error code, docs/configuration.md has each setting.)";
 
 // A number as JSON would read it; anything else stays a text, which a number setting then refuses.
@@ -112,17 +115,33 @@ void refuse_without_generate(const RawFlags& raw) {
 }
 
 std::optional<Sampling> sampling_of(const RawFlags& raw) {
-  if (!raw.generate) {
+  if (!raw.generate && raw.options.command != Command::generate) {
     refuse_without_generate(raw);
     return std::nullopt;
   }
   Sampling sampling;
-  sampling.count = *raw.generate;
-  sampling.seed = raw.options.seed;
+  sampling.count = raw.generate.value_or(kDefaultBytes);
+  sampling.seed = raw.options.seed.value_or(kDefaultSeed);
   sampling.prompt = raw.prompt.value_or("");
   sampling.top_k = raw.top_k.value_or(0);
   if (raw.temperature) sampling.temperature = temperature_in(*raw.temperature);
   return sampling;
+}
+
+Saving saving_of(const RawFlags& raw) {
+  Saving saving;
+  if (!raw.save.empty()) saving.folder = raw.save;
+  if (!raw.save_model.empty()) saving.weights_file = raw.save_model;
+  for (const auto& [given, flag] : {std::pair{raw.save_every.has_value(), "--save-every"},
+                                    {raw.keep.has_value(), "--keep"},
+                                    {raw.resume == kAuto, "--resume auto"}}) {
+    if (!given || saving.folder) continue;
+    refuse(fmt::format("{} without --save: there is no folder of checkpoints", flag),
+           "name one with --save");
+  }
+  saving.every = raw.save_every.value_or(0);
+  saving.keep = raw.keep.value_or(0);
+  return saving;
 }
 
 RunOptions finish(RawFlags& raw, bool under_mpirun) {
@@ -151,6 +170,9 @@ RunOptions finish(RawFlags& raw, bool under_mpirun) {
   options.settings = settings_of(raw);
   options.generate = sampling_of(raw);
   options.generate_every = raw.generate_every.value_or(0);
+  options.saving = saving_of(raw);
+  if (!raw.resume.empty()) options.resume = raw.resume;
+  if (!raw.weights.empty()) options.weights = raw.weights;
   if (!raw.data.empty()) options.data = raw.data;
   if (!raw.config.empty()) options.config = raw.config;
   for (const auto& [name, flag, chosen] : {std::tuple{raw.broken, "--break", &options.broken},
@@ -191,11 +213,34 @@ void refuse_unknown(const CLI::App& command) {
          fmt::format("zerolab {} --help lists every flag", command.get_name()));
 }
 
+/// A command with ranks, and what its flags fill in.
+struct Ranked {
+  std::string_view name, about;
+  RawFlags raw = {};
+};
+
+std::array<Ranked, 4> commands_with_ranks() {
+  std::array<Ranked, 4> commands{
+      Ranked{"train", "Train a model with one stage"},
+      Ranked{"compare", "Train with several stages side by side and check the bits"},
+      Ranked{"import", "Train, beginning with the weights of a safetensors file"},
+      Ranked{"generate", "Let a trained model write text"}};
+  constexpr std::array kCommands{Command::train, Command::compare, Command::import,
+                                 Command::generate};
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    commands[i].raw.options.command = kCommands[i];
+    commands[i].raw.options.out = fmt::format("runs/{}", commands[i].name);
+  }
+  return commands;
+}
+
 }  // namespace
 
 Invocation parse_command_line(const std::vector<std::string>& arguments, bool under_mpirun) {
   const std::vector<Subcommand> without_ranks = subcommands_without_ranks();
-  std::vector<std::string> names{"train", "compare"};
+  std::array<Ranked, 4> with_ranks = commands_with_ranks();
+  std::vector<std::string> names;
+  for (const Ranked& command : with_ranks) names.emplace_back(command.name);
   for (const Subcommand& subcommand : without_ranks) names.push_back(subcommand.name);
   if (!arguments.empty() && arguments[0].rfind('-', 0) != 0 &&
       std::find(names.begin(), names.end(), arguments[0]) == names.end()) {
@@ -210,17 +255,10 @@ Invocation parse_command_line(const std::vector<std::string>& arguments, bool un
   app.get_formatter()->column_width(38);
   app.get_formatter()->label("OPTIONS", "FLAGS");
 
-  RawFlags train, compare;
-  train.options.command = Command::train;
-  train.options.out = "runs/train";
-  compare.options.command = Command::compare;
-  compare.options.out = "runs/compare";
-  const CLI::App* train_app = app.add_subcommand("train", "Train a model with one stage");
-  app.add_subcommand("compare", "Train with several stages side by side and check the bits");
-  for (RawFlags* raw : {&train, &compare}) {
-    CLI::App* subcommand = app.get_subcommand(raw == &train ? "train" : "compare");
-    add_flags(*subcommand, *raw);
-    subcommand->footer(std::string(kFooter));
+  for (Ranked& command : with_ranks) {
+    CLI::App* declared = app.add_subcommand(std::string(command.name), std::string(command.about));
+    add_flags(*declared, command.raw);
+    declared->footer(std::string(kFooter));
   }
   std::map<std::string, std::function<int()>> alone;
   for (const Subcommand& subcommand : without_ranks) {
@@ -242,12 +280,13 @@ Invocation parse_command_line(const std::vector<std::string>& arguments, bool un
   }
   const CLI::App* chosen = app.get_subcommands().front();
   refuse_unknown(*chosen);
+  for (Ranked& command : with_ranks) {
+    if (command.name != chosen->get_name()) continue;
+    return {finish(command.raw, under_mpirun), std::nullopt, {}};
+  }
   const auto found =
       std::find_if(without_ranks.begin(), without_ranks.end(),
                    [&](const auto& each) { return each.name == chosen->get_name(); });
-  if (found == without_ranks.end()) {
-    return {finish(chosen == train_app ? train : compare, under_mpirun), std::nullopt, {}};
-  }
   if (under_mpirun && !found->under_mpirun) {
     refuse(fmt::format("{} under mpirun: it needs no ranks", found->name),
            "start it without mpirun");

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "stages/comm/link.hpp"
@@ -13,7 +14,15 @@
 
 namespace zerolab {
 
-enum class Command { train, compare };
+enum class Command { train, compare, import, generate };
+
+/// What train and import write beside the run folder.
+struct Saving {
+  std::optional<std::string> folder;        // --save: of checkpoints
+  Index every = 0;                          // --save-every: steps; 0: after the last step only
+  Index keep = 0;                           // --keep: so many of the latest; 0: all
+  std::optional<std::string> weights_file;  // --save-model: all weights, after the last step
+};
 enum class LogLevel { off, steps, events };
 
 /// What --show prints while a run goes on.
@@ -21,22 +30,26 @@ struct Shown {
   bool transitions = false, comm = false, memory = false;
 };
 
-/// The command line of train or compare, as plain values. What also stands in a configuration is in
-/// `settings`.
+/// The command line of a command with ranks, as plain values. What also stands in a configuration
+/// is in `settings`.
 struct RunOptions {
   Command command = Command::train;
 
-  std::string model = "gpt-nano";       // preset or file
+  std::optional<std::string> model;     // preset or file; see kDefaultModel
   std::optional<std::string> data;      // file or folder; the default text if not given
   std::optional<std::string> config;    // DeepSpeed-style JSON file
   std::vector<Given> settings;          // flags that are settings, for ResolveInput::flags
   std::vector<int> stages{0, 1, 2, 3};  // compare only: train's stage is a setting
   Index steps = 30;
-  std::uint64_t seed = 1;
-  Index validate_every = 0;         // 0: after the last step only
-  std::vector<std::string> frozen;  // parameters, or modules with all they have
+  std::optional<std::uint64_t> seed;  // see kDefaultSeed
+  Index validate_every = 0;           // 0: after the last step only
+  std::vector<std::string> frozen;    // parameters, or modules with all they have
 
-  std::optional<Sampling> generate;  // train only: text, while and after it trains
+  std::optional<std::string> resume;   // a checkpoint, as Checkpoint::open has it, or kAuto
+  std::optional<std::string> weights;  // import: the file
+  Saving saving;
+
+  std::optional<Sampling> generate;  // text, while and after it trains
   Index generate_every = 0;          // 0: after the last step only
 
   std::optional<int> ranks;                  // -n; under mpirun never given
@@ -56,12 +69,19 @@ struct RunOptions {
   std::optional<std::string> mended;  // --mend: what it is made in, without the mistake
 };
 
+/// Where neither command line nor checkpoint says otherwise.
+inline constexpr std::string_view kDefaultModel = "gpt-nano";
+inline constexpr std::uint64_t kDefaultSeed = 1;
+
+/// --resume: the latest checkpoint of --save, if there is one.
+inline constexpr std::string_view kAuto = "auto";
+
 /// How many ranks run as threads when neither -n nor mpirun says so.
 inline constexpr int kDefaultRanks = 4;
 
 /// What a command line asks for.
 struct Invocation {
-  RunOptions options;               // of train or compare, unless one of the next two is there
+  RunOptions options;               // of one with ranks, unless one of the next two is there
   std::optional<std::string> text;  // to print (help, version) instead of doing anything
   std::function<int()> alone;       // a subcommand without ranks: does it, returns the exit status
 };

@@ -53,7 +53,9 @@ Printer::Printer(const Communicator& communicator, const RunOptions& options)
       json_(options.json),
       terminal_(output_is_terminal()),
       style_(choose_style(options.plain, terminal_)),
-      ranks_(communicator.size()) {}
+      ranks_(communicator.size()),
+      folder_of_checkpoints_(options.saving.folder.value_or("")),
+      weights_file_(options.saving.weights_file.value_or("")) {}
 
 void Printer::heading(const Plan& plan, const std::vector<Effective>& effective,
                       const Communicator& communicator) {
@@ -67,6 +69,12 @@ void Printer::heading(const Plan& plan, const std::vector<Effective>& effective,
   fmt::print("text    {}, {} bytes, the last tenth held out\n", text.origin,
              thousands(text.size()));
   fmt::print("ranks   {}, {}\n", communicator.size(), communicator.description());
+  if (plan.resumed) {
+    const Manifest& manifest = plan.resumed->checkpoint.manifest();
+    fmt::print("resumed {}, {} steps done in stage {} on {} ranks\n", plan.resumed->name(),
+               manifest.progress.steps_done, manifest.stage, manifest.world_size());
+  }
+  if (plan.options.weights) fmt::print("weights {}\n", *plan.options.weights);
   if (communicator.size() == 1) fmt::print("note    one rank: nothing to partition\n");
   if (!text.note.empty()) fmt::print("note    {}\n", text.note);
   for (const std::string& warning : highest(effective).warnings) {
@@ -106,6 +114,36 @@ std::function<void(const Generation&)> Printer::texts(const Training& training) 
 
 void Printer::end_of_steps() { progress_.reset(); }
 
+void Printer::loaded(const LoadReport& report, const Resumed& resumed) {
+  if (!speaks_ || json_) return;
+  const Checkpoint& checkpoint = resumed.checkpoint;
+  fmt::print("rank 0 has read {} from {} of {} shards, {} in all, in {}\n",
+             human_bytes(report.bytes), report.files, checkpoint.manifest().world_size(),
+             human_bytes(checkpoint.bytes()), human_seconds(report.seconds));
+  std::fflush(stdout);
+}
+
+void Printer::saved(const SaveReport& report) {
+  if (!speaks_ || json_) return;
+  if (!report.note.empty()) {
+    progress_->clear();
+    fmt::print("warning {}\n", report.note);
+    std::fflush(stdout);
+  }
+  saved_.push_back(report);
+}
+
+void Printer::consolidated(const ConsolidateReport& report) { consolidated_ = report; }
+
+void Printer::text(const RankReport& report, const Training& training) {
+  if (!speaks_) return;
+  if (json_) {
+    std::cout << generations_json(report, training).front().dump(2) << std::endl;
+    return;
+  }
+  std::cout << generated_text(report.generations.back(), *training.generate, style_) << std::flush;
+}
+
 void Printer::training(const RankReport& report, const Training& training,
                        const std::filesystem::path& folder) {
   if (!speaks_) return;
@@ -117,6 +155,18 @@ void Printer::training(const RankReport& report, const Training& training,
   if (!report.generations.empty()) {
     std::cout << '\n' << generated_text(report.generations.back(), *training.generate, style_);
   }
+  if (!saved_.empty()) {
+    double seconds = 0;
+    for (const SaveReport& each : saved_) seconds += each.seconds;
+    fmt::print("\ncheckpoint: {}:{}, {}; training stood still for {} in {} save{}\n",
+               folder_of_checkpoints_, saved_.back().tag, human_bytes(saved_.back().bytes),
+               human_seconds(seconds), saved_.size(), saved_.size() == 1 ? "" : "s");
+  }
+  if (consolidated_) {
+    fmt::print("\nweights: {}, {} in {}\n", weights_file_, human_bytes(consolidated_->bytes),
+               human_seconds(consolidated_->seconds));
+  }
+  std::fflush(stdout);
   std::cout << "\nrun folder: " << folder.string() << std::endl;
 }
 

@@ -8,6 +8,9 @@
 #include "lab/progress.hpp"
 #include "lab/run.hpp"
 #include "lab/table.hpp"
+#include "stages/checkpoint/consolidate.hpp"
+#include "stages/checkpoint/load.hpp"
+#include "stages/checkpoint/save.hpp"
 
 namespace zerolab {
 
@@ -28,8 +31,15 @@ class Printer {
   /// Takes the progress line away.
   void end_of_steps();
 
+  // What a checkpoint cost; `saved` and `consolidated` are told with training() below.
+  void loaded(const LoadReport& report, const Resumed& resumed);
+  void saved(const SaveReport& report);
+  void consolidated(const ConsolidateReport& report);
+
   void training(const RankReport& report, const Training& training,
                 const std::filesystem::path& folder);
+  /// What `generate` has written.
+  void text(const RankReport& report, const Training& training);
   void comparison(const CompareResult& result, const std::filesystem::path& folder);
 
  private:
@@ -39,6 +49,9 @@ class Printer {
   Style style_;
   int ranks_;
   std::unique_ptr<ProgressLine> progress_;
+  std::string folder_of_checkpoints_, weights_file_;
+  std::vector<SaveReport> saved_;
+  std::optional<ConsolidateReport> consolidated_;
 };
 
 }  // namespace zerolab

@@ -14,6 +14,8 @@
 #include "lab/show.hpp"
 #include "lab/version.hpp"
 #include "stages/base/json_text.hpp"
+#include "stages/checkpoint/consolidate.hpp"
+#include "stages/checkpoint/weights_file.hpp"
 #include "stages/comm/agreement.hpp"
 #include "stages/comm/job.hpp"
 #include "stages/engine/prepare_model.hpp"
@@ -26,46 +28,91 @@ namespace {
 
 constexpr Index kValidationSequences = 32;
 
-// What must be the same on every rank, or the ranks would train different things.
-nlohmann::ordered_json facts(const Plan& plan, const std::vector<Effective>& effective) {
-  const RunOptions& options = plan.options;
-  const Text& text = plan.data->text();
-  nlohmann::ordered_json json{
-      {"version", version()},
-      {"--model", to_json(plan.model)},
-      {"--data", fmt::format("{} bytes, XXH64 {}", text.size(), hash_text(text.hash))},
-      {"--steps", options.steps},
-      {"--seed", options.seed},
-      {"--validate-every", options.validate_every},
-      {"--freeze", options.frozen},
-      {"--threads", options.threads},
-      {"--link", to_string(options.link)},
-      {"--check-collectives", options.check_collectives},
-      {"--break", options.broken.value_or("nothing")},
-      {"--mend", options.mended.value_or("nothing")},
-      {"--out", options.out},
-      {"trainings", effective.size()}};
-  if (options.generate) {
-    const Sampling& sampling = *options.generate;
-    json.update({{"--generate", sampling.count},
-                 {"--generate-every", options.generate_every},
-                 {"--prompt", bytes_as_text(sampling.prompt)},
-                 {"--temperature", sampling.temperature},
-                 {"--top-k", sampling.top_k}});
-  }
-  for (const Effective& stage : effective) {
-    for (const SettingRow& row : stage.rows) {
-      json[fmt::format("{} (stage {})", row.key, stage.settings.zero.stage)] = row.value;
-    }
-  }
-  return json;
-}
-
 /// What is done wrong on purpose, for whoever reads what comes of it.
 std::optional<std::string> mistake_of(const Plan& plan) {
   if (!plan.options.broken) return std::nullopt;
   const Mistake mistake = find_mistake(*plan.options.broken, "--break");
   return fmt::format("--break {}: {}, on purpose", mistake.name, mistake.what);
+}
+
+// The model of what is resumed or imported, which need not be named again.
+ModelDescription model_of(const RunOptions& options, const Resumed* resumed) {
+  std::optional<ModelDescription> theirs;
+  std::string from;
+  if (resumed != nullptr) {
+    theirs = resumed->model;
+    from = resumed->name();
+  } else if (options.weights) {
+    from = *options.weights;
+    const auto metadata = read_header(from).metadata;
+    const auto note = metadata.find(std::string(kModelNote));
+    if (note != metadata.end()) theirs = parse_model(note->second, from);
+  }
+  if (!options.model && theirs) return *theirs;
+  if (!options.model && options.weights) {
+    throw Error(Code::usage,
+                fmt::format("{} does not say of what model its weights are", *options.weights),
+                "name it with --model: a preset, or a JSON file that describes it");
+  }
+  ModelDescription model =
+      describe_model(std::string(options.model.value_or(std::string(kDefaultModel))));
+  if (resumed != nullptr && !(model == *theirs)) {
+    throw Error(Code::checkpoint_mismatch,
+                fmt::format("{} is of the model {}, and --model {} is another one", from,
+                            theirs->name, *options.model),
+                "leave --model out, or name a checkpoint of that model");
+  }
+  return model;
+}
+
+std::optional<std::string> data_path(const Plan& plan) {
+  if (plan.options.data || !plan.resumed) return plan.options.data;
+  return plan.resumed->data;
+}
+
+Text text_of(const Plan& plan) {
+  const std::optional<std::string> path = data_path(plan);
+  if (path) return load_text(*path);
+  return load_default_text("/usr/share/common-licenses", installed("share/doc/zerolab/guides"));
+}
+
+void refuse_nothing_left(const Plan& plan) {
+  if (!plan.resumed || plan.resumed->steps() < plan.options.steps) return;
+  const Index done = plan.resumed->steps();
+  throw Error(Code::usage,
+              fmt::format("{} has done {} steps, and --steps {} are the steps in all",
+                          plan.resumed->name(), done, plan.options.steps),
+              fmt::format("ask for more, as --steps {}, or let it write: zerolab generate --resume "
+                          "{}",
+                          done + plan.options.steps, plan.resumed->name()));
+}
+
+// What is not as it was when the checkpoint was saved.
+std::vector<std::string> changes_since(const Plan& plan, const Effective& effective) {
+  std::vector<std::string> changes;
+  if (!plan.resumed) {
+    if (plan.options.resume) {
+      changes.push_back(fmt::format("there is no checkpoint in {} yet: training begins anew",
+                                    *plan.options.saving.folder));
+    }
+    return changes;
+  }
+  const Resumed& resumed = *plan.resumed;
+  const auto changed = [&changes](std::string_view what, const auto& then, const auto& now) {
+    if (then != now) {
+      changes.push_back(
+          fmt::format("{} was {} when the checkpoint was saved, and is {} now", what, then, now));
+    }
+  };
+  changed("the seed of the batches", resumed.seed, plan.seed);
+  if (plan.data != nullptr) {
+    changed("the hash of the text", hash_text(resumed.data_hash),
+            hash_text(plan.data->text().hash));
+  }
+  changed("the type of the weights", name_of(resumed.checkpoint.manifest().dtype),
+          name_of(effective.settings.dtype));
+  changed("train_batch_size", resumed.train_batch_size, effective.train_batch_size);
+  return changes;
 }
 
 [[noreturn]] void cannot_write(const std::filesystem::path& file) {
@@ -80,15 +127,37 @@ Plan make_plan(const RunOptions& options, std::string command_line, int ranks) {
   plan.options = options;
   plan.command_line = std::move(command_line);
   plan.ranks = ranks;
-  plan.model = describe_model(options.model);
-  Text text = options.data ? load_text(*options.data)
-                           : load_default_text("/usr/share/common-licenses",
-                                               installed("share/doc/zerolab/guides"));
-  auto data = std::make_shared<ByteData>(std::move(text), options.seed);
+  plan.resumed = resumed_by(options);
+  plan.model = model_of(options, plan.resumed.get());
+  plan.seed = options.seed.value_or(plan.resumed ? plan.resumed->seed : kDefaultSeed);
+  plan.frozen = options.frozen.empty() && plan.resumed ? plan.resumed->frozen : options.frozen;
+  if (plan.options.generate) {
+    plan.options.generate->seed = plan.seed;
+    check_sampling(*plan.options.generate, plan.model.vocab_size);
+  }
+  if (options.command == Command::generate) return plan;
+  refuse_nothing_left(plan);
+  Text text = text_of(plan);
+  auto data = std::make_shared<ByteData>(std::move(text), plan.seed);
   data->check_fits(plan.model.sequence_length, plan.model.vocab_size);
   plan.data = std::move(data);
-  if (options.generate) check_sampling(*options.generate, plan.model.vocab_size);
   return plan;
+}
+
+nlohmann::ordered_json run_for_checkpoint(const Plan& plan, const Effective& effective) {
+  const Text& text = plan.data->text();
+  const std::optional<std::string> path = data_path(plan);
+  return {{"zerolab", version()},
+          {"command", plan.command_line},
+          {"model", to_json(plan.model)},
+          {"seed", plan.seed},
+          {"data",
+           {{"path", path ? nlohmann::ordered_json(std::filesystem::absolute(*path)) : nullptr},
+            {"bytes", text.size()},
+            {"xxh64", hash_text(text.hash)}}},
+          {"freeze", plan.frozen},
+          {"train_batch_size", effective.train_batch_size},
+          {"settings", effective.given}};
 }
 
 std::vector<Given> preset_settings(const ModelDescription& model) {
@@ -105,13 +174,14 @@ std::vector<Given> preset_settings(const ModelDescription& model) {
 
 std::unique_ptr<Model> build_model_of(const Plan& plan) {
   std::unique_ptr<Model> model = build_model(plan.model);
-  for (const std::string& name : plan.options.frozen) model->parameters().freeze(name);
+  for (const std::string& name : plan.frozen) model->parameters().freeze(name);
   return model;
 }
 
 Effective settings_for(const Plan& plan, std::optional<int> stage) {
   ResolveInput input;
   input.preset = preset_settings(plan.model);
+  if (plan.resumed) input.checkpoint = plan.resumed->settings;
   if (plan.options.config) input.file = read_config_file(*plan.options.config);
   input.flags = plan.options.settings;
   if (stage) input.flags.push_back({"zero_optimization.stage", *stage, "--stages"});
@@ -128,8 +198,14 @@ Effective settings_for(const Plan& plan, std::optional<int> stage) {
     effective.warnings.emplace_back(
         "activation_checkpointing.enabled has no effect: this model has no blocks to recompute");
   }
-  prepare_model(*model, effective.settings);  // refuses now what the run would refuse later
+  // Refuse now what the run would refuse later.
+  prepare_model(*model, effective.settings);
+  refuse_nothing_to_train(model->parameters());
+  for (const std::string& change : changes_since(plan, effective)) {
+    effective.warnings.push_back(change);
+  }
   if (const auto mistake = mistake_of(plan)) effective.warnings.push_back(*mistake);
+  if (plan.options.saving.weights_file) expect_may_consolidate(effective.settings);
   return effective;
 }
 
@@ -139,7 +215,7 @@ Training training_for(const Plan& plan, const Effective& effective, int rank) {
   training.stage = [](Runtime& runtime) { return make_stage(runtime); };
   training.sequence_length = plan.model.sequence_length;
   training.settings = effective.settings;
-  training.seed = plan.options.seed;
+  training.seed = plan.seed;
   training.steps = plan.options.steps;
   training.device_memory = plan.options.device_memory;
   training.threads = plan.options.threads;
@@ -148,6 +224,7 @@ Training training_for(const Plan& plan, const Effective& effective, int rank) {
   training.vocab_size = plan.model.vocab_size;
   training.generate = plan.options.generate;
   training.generate_every = plan.options.generate_every;
+  if (plan.data == nullptr) return training;  // nothing is trained
   training.batches = [data = plan.data](Index step, Index position, Index count, Index length,
                                         std::int32_t* tokens, std::int32_t* targets) {
     data->fill_batch(step, position, count, length, tokens, targets);
@@ -163,6 +240,53 @@ Training training_for(const Plan& plan, const Effective& effective, int rank) {
   if (plan.options.broken) find_mistake(*plan.options.broken, "--break").make(training, rank);
   if (plan.options.mended) find_mistake(*plan.options.mended, "--mend").mend(training, rank);
   return training;
+}
+
+nlohmann::ordered_json facts_of(const Plan& plan, const std::vector<Effective>& effective) {
+  const RunOptions& options = plan.options;
+  nlohmann::ordered_json json{{"version", version()},
+                              {"--model", to_json(plan.model)},
+                              {"--steps", options.steps},
+                              {"--seed", plan.seed},
+                              {"--validate-every", options.validate_every},
+                              {"--freeze", plan.frozen},
+                              {"--threads", options.threads},
+                              {"--link", to_string(options.link)},
+                              {"--check-collectives", options.check_collectives},
+                              {"--break", options.broken.value_or("nothing")},
+                              {"--mend", options.mended.value_or("nothing")},
+                              {"--out", options.out},
+                              {"--save", options.saving.folder.value_or("nowhere")},
+                              {"--save-every", options.saving.every},
+                              {"--keep", options.saving.keep},
+                              {"--save-model", options.saving.weights_file.value_or("nowhere")},
+                              {"trainings", effective.size()}};
+  if (plan.data != nullptr) {
+    const Text& text = plan.data->text();
+    json["--data"] = fmt::format("{} bytes, XXH64 {}", text.size(), hash_text(text.hash));
+  }
+  if (plan.resumed) {
+    json["--resume"] = fmt::format("{}, XXH3 {}", plan.resumed->name(),
+                                   hash_text(plan.resumed->checkpoint.fingerprint()));
+  }
+  if (options.weights) {
+    json["weights"] =
+        fmt::format("{}, {} bytes", *options.weights, InputFile(*options.weights).bytes());
+  }
+  if (options.generate) {
+    const Sampling& sampling = *options.generate;
+    json.update({{"--generate", sampling.count},
+                 {"--generate-every", options.generate_every},
+                 {"--prompt", bytes_as_text(sampling.prompt)},
+                 {"--temperature", sampling.temperature},
+                 {"--top-k", sampling.top_k}});
+  }
+  for (const Effective& stage : effective) {
+    for (const SettingRow& row : stage.rows) {
+      json[fmt::format("{} (stage {})", row.key, stage.settings.zero.stage)] = row.value;
+    }
+  }
+  return json;
 }
 
 std::unique_ptr<Recorder> recorder_for(const Communicator& communicator, const RunOptions& options,
@@ -198,7 +322,7 @@ RankReport run_in_folder(Communicator& communicator, Recorder& recorder, const P
 void prepare_together(Communicator& communicator, const Plan& plan,
                       const std::vector<Effective>& effective,
                       const std::vector<std::string>& subfolders) {
-  agree(communicator, facts(plan, effective));
+  agree(communicator, facts_of(plan, effective));
   if (communicator.rank() == 0) {
     const std::filesystem::path folder = plan.options.out;
     prepare_run_folder(folder);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "lab/options.hpp"
+#include "lab/resumed.hpp"
 #include "stages/config/resolve.hpp"
 #include "stages/engine/byte_data.hpp"
 #include "stages/engine/training.hpp"
@@ -20,12 +21,18 @@ struct Plan {
   std::string command_line;
   int ranks = 1;
   ModelDescription model;
+  std::uint64_t seed = 0;
+  std::vector<std::string> frozen;
   std::shared_ptr<const ByteData> data;
+  std::shared_ptr<const Resumed> resumed;  // null: training begins anew
   std::shared_ptr<std::atomic<bool>> folder_is_ours = std::make_shared<std::atomic<bool>>(false);
 };
 
 /// Reads what the options name. Throws Error (exit status 2) for anything that cannot be used.
 Plan make_plan(const RunOptions& options, std::string command_line, int ranks);
+
+/// What a checkpoint of this training has to say for the next command (Manifest::run).
+nlohmann::ordered_json run_for_checkpoint(const Plan& plan, const Effective& effective);
 
 /// What the model's preset says where neither configuration nor flag does.
 std::vector<Given> preset_settings(const ModelDescription& model);
@@ -48,6 +55,9 @@ RankReport run_in_folder(Communicator& communicator, Recorder& recorder, const P
 /// Writes events into the folder as the options say, and shows them on rank 0 if asked to.
 std::unique_ptr<Recorder> recorder_for(const Communicator& communicator, const RunOptions& options,
                                        const std::filesystem::path& folder);
+
+/// What must be the same on every rank, or the ranks would train different things.
+nlohmann::ordered_json facts_of(const Plan& plan, const std::vector<Effective>& effective);
 
 /// Makes sure that all ranks were started alike (stages/comm/agreement.hpp). Then rank 0 makes the
 /// run folder (lab/run_folder.hpp) and what is in `subfolders`; from then on a failure may write

@@ -30,6 +30,15 @@ Json generate_json(const Training& training) {
   return json;
 }
 
+Json resumed_json(const Plan& plan) {
+  if (!plan.resumed) return nullptr;
+  const Manifest& manifest = plan.resumed->checkpoint.manifest();
+  return {{"checkpoint", plan.resumed->name()},
+          {"step", manifest.progress.steps_done},
+          {"stage", manifest.stage},
+          {"world_size", manifest.world_size()}};
+}
+
 }  // namespace
 
 Json parameters_json(const Training& training) {
@@ -111,6 +120,7 @@ Json run_json(const Plan& plan, const Effective& effective, const Training& trai
       {"deliberate_mistake", plan.options.broken ? Json(*plan.options.broken) : Json(nullptr)},
       {"seed", training.seed},
       {"steps", training.steps},
+      {"resumed", resumed_json(plan)},
       {"generate", generate_json(training)},
       {"model", to_json(plan.model)},
       {"data", {{"origin", text.origin}, {"bytes", text.size()}, {"xxh64", hash_text(text.hash)}}},

@@ -47,6 +47,7 @@ struct Line {
   }
   std::string operator()(const SpanEvent&) const { return {}; }
   std::string operator()(const StepEvent&) const { return {}; }
+  std::string operator()(const CheckpointEvent&) const { return {}; }
   std::string operator()(const NoteEvent&) const { return {}; }
 };
 

@@ -2,9 +2,47 @@
 
 #include "lab/commands.hpp"
 #include "lab/print.hpp"
+#include "stages/checkpoint/consolidate.hpp"
+#include "stages/checkpoint/load.hpp"
+#include "stages/checkpoint/save.hpp"
 #include "stages/engine/summary.hpp"
 
 namespace zerolab {
+namespace {
+
+// Where the model states come from, and whether they can go where they are to be saved.
+void begin(Training& training, const Plan& plan, Printer& print) {
+  training.resume = [&plan, &print](Runtime& runtime, Engine& engine) {
+    if (plan.resumed) {
+      print.loaded(load_checkpoint(runtime, engine, plan.resumed->checkpoint), *plan.resumed);
+    }
+    if (plan.options.weights) load_weights(runtime, engine, *plan.options.weights);
+    const Saving& saving = plan.options.saving;
+    if (saving.folder) prepare_to_save(runtime.comm, *saving.folder);
+    if (saving.weights_file) rehearse_consolidation(runtime, engine);
+  };
+}
+
+void save_when_due(Training& training, const Plan& plan, const Effective& effective,
+                   Printer& print) {
+  const Saving& saving = plan.options.saving;
+  if (!saving.folder && !saving.weights_file) return;
+  const auto run = run_for_checkpoint(plan, effective);
+  training.after_step = [&saving, &print, run, steps = training.steps](Runtime& runtime,
+                                                                       Engine& engine) {
+    const Index step = engine.steps_done();
+    const bool last = step == steps;
+    if (saving.folder && (last || (saving.every > 0 && step % saving.every == 0))) {
+      print.saved(save_checkpoint(runtime, engine,
+                                  {.folder = *saving.folder, .keep = saving.keep, .run = run}));
+    }
+    if (saving.weights_file && last) {
+      print.consolidated(consolidate(runtime, engine, *saving.weights_file, run));
+    }
+  };
+}
+
+}  // namespace
 
 void train_command(Communicator& communicator, const Plan& plan) {
   const std::filesystem::path folder = plan.options.out;
@@ -15,6 +53,8 @@ void train_command(Communicator& communicator, const Plan& plan) {
   Printer print(communicator, plan.options);
   print.heading(plan, {effective}, communicator);
   Training training = training_for(plan, effective, communicator.rank());
+  begin(training, plan, print);
+  save_when_due(training, plan, effective, print);
   training.on_step = print.steps(training);
   training.on_text = print.texts(training);
   const RankReport report =

@@ -44,7 +44,7 @@ std::string steps_table(const RankReport& report, Style style) {
   if (scaled) table.columns.insert(table.columns.begin() + 1, {"loss scale"});
   for (const std::size_t i : chosen_steps(report.steps.size())) {
     const StepResult& step = report.steps[i];
-    std::vector<std::string> row{fmt::to_string(i + 1), digits(step.loss, 6),
+    std::vector<std::string> row{fmt::to_string(step.step), digits(step.loss, 6),
                                  digits(step.grad_norm, 6), hash_text(step.hash),
                                  human_seconds(step.seconds)};
     if (scheduled) row.insert(row.begin() + 1, fmt::format("{:.3g}", step.learning_rate));

@@ -10,7 +10,7 @@ namespace zerolab {
 
 /// Error codes, written `ZL<number>`. The hundreds are the exit status of the program
 /// (docs/errors.md): 1 internal, 2 usage or configuration, 3 out of memory, 4 parameter state,
-/// 5 numerics, 7 communication, 128 + n ended by signal n.
+/// 5 numerics, 6 checkpoint, 7 communication, 128 + n ended by signal n.
 enum class Code : int {
   internal = 101,
   clinic = 102,
@@ -44,6 +44,12 @@ enum class Code : int {
   not_finite = 502,
   replicas_differ = 503,
   loss_scale_at_minimum = 504,
+  checkpoint_write = 601,
+  checkpoint_missing = 602,
+  checkpoint_damaged = 603,
+  checkpoint_mismatch = 604,
+  not_gathered_on_save = 605,
+  checkpoint_tags = 606,
   communication = 701,
   mpi_singletons = 702,
   peer_failed = 703,

@@ -198,6 +198,22 @@ Pending all_reduce(CommStream& stream, const std::vector<Run>& runs, float facto
   return stream.enqueue(std::move(operation));
 }
 
+Pending gather(CommStream& stream, Values mine, const Run& run, int root, std::string owner) {
+  CommStream::Operation operation{{.op = Op::gather,
+                                   .elements = run.elements(),
+                                   .dtype = mine.dtype(),
+                                   .owner = std::move(owner)}};
+  if (operation.signature.elements == 0) return {};
+  CommStream::Round round;
+  if (stream.rank() == root) {
+    for (const int peer : peers(stream)) receive(round.exchange, peer, part_of({run}, peer));
+  } else if (const Index own = part_elements({run}, stream.rank()); own > 0) {
+    send(round.exchange, root, {{mine, own}});
+  }
+  operation.rounds.push_back(std::move(round));
+  return stream.enqueue(std::move(operation));
+}
+
 Pending broadcast(CommStream& stream, std::span<std::byte> data, int root, std::string owner) {
   if (data.empty()) return {};
   CommStream::Round round;

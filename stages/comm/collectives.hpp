@@ -37,6 +37,10 @@ Index receive_elements(Index all, Index own, int ranks);
 Pending all_reduce(CommStream& stream, const std::vector<Run>& runs, float factor,
                    std::string owner, const Governor* governor = nullptr);
 
+/// `mine`, this rank's part of the run, arrives in its place in the run of rank `root`, which has
+/// its own part there already. On the other ranks the run has bounds, and no memory.
+Pending gather(CommStream& stream, Values mine, const Run& run, int root, std::string owner);
+
 /// `data` of rank `root` replaces everybody's.
 Pending broadcast(CommStream& stream, std::span<std::byte> data, int root, std::string owner);
 

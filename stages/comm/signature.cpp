@@ -23,6 +23,8 @@ std::string_view name_of(Op op) {
       return "barrier";
     case Op::control:
       return "control";
+    case Op::gather:
+      return "gather";
   }
   return "?";
 }

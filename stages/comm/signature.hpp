@@ -9,7 +9,7 @@
 
 namespace zerolab {
 
-enum class Op { all_gather, reduce_scatter, all_reduce, broadcast, barrier, control };
+enum class Op { all_gather, reduce_scatter, all_reduce, broadcast, barrier, control, gather };
 std::string_view name_of(Op op);
 
 /// What one rank says of a collective it takes part in: what must be alike on all ranks, and where

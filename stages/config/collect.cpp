@@ -93,6 +93,7 @@ class Collector {
  public:
   Collected take(const ResolveInput& input) {
     for (const Given& given : input.preset) choose(given, Origin::preset);
+    for (const Given& given : input.checkpoint) choose(given, Origin::checkpoint);
     if (input.file) take_file(*input.file);
     for (const Given& given : input.flags) choose(given, Origin::flag);
     return std::move(result_);
@@ -201,8 +202,9 @@ class Collector {
 
 const Chosen* Collected::asked_for(std::string_view key) const {
   const auto found = chosen.find(key);
-  if (found == chosen.end() || found->second.origin == Origin::preset) return nullptr;
-  return &found->second;
+  if (found == chosen.end()) return nullptr;
+  const Origin origin = found->second.origin;
+  return origin == Origin::config || origin == Origin::flag ? &found->second : nullptr;
 }
 
 Collected collect(const ResolveInput& input) { return Collector().take(input); }

@@ -12,7 +12,8 @@ using enum ForeignKey::Effect;
 constexpr std::string_view kLog = "the run folder records this always";
 constexpr std::string_view kNoMixed = "zerolab has bf16 and fp16, with fp32 masters and moments";
 constexpr std::string_view kNoOffload = "zerolab keeps all states on the device";
-constexpr std::string_view kNoCheckpoint = "zerolab writes no checkpoints yet";
+constexpr std::string_view kAnyNumber =
+    "every checkpoint can be resumed at any stage and number of ranks";
 constexpr std::string_view kFetch = "stage 3 gathers and releases module by module";
 constexpr std::string_view kRule =
     "zerolab has one rule for averaging gradients (docs/numerics.md)";
@@ -84,7 +85,11 @@ const std::array kForeignKeys{
     ForeignKey{"activation_checkpointing.profile", Kind::boolean, only_speed, "", kLog},
     ForeignKey{"compile", Kind::block, only_speed, "", "there is nothing to compile at run time"},
     ForeignKey{"aio", Kind::block, only_speed, "", kNoOffload},
-    ForeignKey{"checkpoint", Kind::block, only_speed, "", kNoCheckpoint},
+    ForeignKey{"checkpoint.load_universal", Kind::boolean, only_speed, "", kAnyNumber},
+    ForeignKey{"checkpoint.use_node_local_storage", Kind::boolean, must_be, "[false]",
+               "a checkpoint lies where all ranks see it"},
+    ForeignKey{"checkpoint.parallel_write", Kind::block, only_speed, "",
+               "all ranks write at once, each its own file"},
     ForeignKey{"compression_training", Kind::block, must_be, kOff, "zerolab does not have it"},
     ForeignKey{"progressive_layer_drop", Kind::block, must_be, kOff, "zerolab does not have it"},
     ForeignKey{"quantize_training", Kind::block, must_be, kOff, "zerolab does not have it"},
@@ -103,10 +108,9 @@ const std::array kForeignKeys{
                "parameters stay in the order of the model"},
     ForeignKey{"zero_optimization.ignore_unused_parameters", Kind::boolean, only_speed, "",
                "an unused parameter has the gradient zero, in every stage"},
-    ForeignKey{"zero_optimization.load_from_fp32_weights", Kind::boolean, only_speed, "",
-               kNoCheckpoint},
-    ForeignKey{"zero_optimization.elastic_checkpoint", Kind::boolean, must_be, "[false]",
-               kNoCheckpoint},
+    ForeignKey{"zero_optimization.load_from_fp32_weights", Kind::boolean, must_be, "[true]",
+               "a checkpoint has the fp32 masters, and they are what is resumed"},
+    ForeignKey{"zero_optimization.elastic_checkpoint", Kind::boolean, only_speed, "", kAnyNumber},
     ForeignKey{"zero_optimization.legacy_stage1", Kind::boolean, must_be, "[false]",
                "there is one stage 1"},
     // --- zero_optimization: stage 3 ---------------------------------------------------------
@@ -118,12 +122,10 @@ const std::array kForeignKeys{
                kFetch},
     ForeignKey{"zero_optimization.stage3_use_all_reduce_for_fetch_params", Kind::boolean, must_be,
                "[false]", "stage 3 fetches by all-gather"},
-    ForeignKey{"zero_optimization.stage3_gather_16bit_weights_on_model_save", Kind::boolean,
-               only_speed, "", kNoCheckpoint},
     ForeignKey{"zero_optimization.memory_efficient_linear", Kind::boolean, only_speed, "",
                "layers never keep a gathered weight"},
     ForeignKey{"zero_optimization.pipeline_loading_checkpoint", Kind::boolean, only_speed, "",
-               kNoCheckpoint},
+               "each rank reads only what it needs, a block at a time"},
     ForeignKey{"zero_optimization.override_module_apply", Kind::boolean, only_speed, "",
                "initial weights never need the whole parameter"},
     ForeignKey{"zero_optimization.save_muon_momentum_buffer_in_memory", Kind::boolean, only_speed,

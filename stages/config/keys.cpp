@@ -141,6 +141,23 @@ std::string schedule_name(Schedule type) {
   return "none";
 }
 
+TagValidation tag_validation_named(const std::string& name) {
+  if (name == "ignore") return TagValidation::ignore;
+  return name == "fail" ? TagValidation::fail : TagValidation::warn;
+}
+
+std::string tag_validation_name(TagValidation validation) {
+  switch (validation) {
+    case TagValidation::ignore:
+      return "Ignore";
+    case TagValidation::fail:
+      return "Fail";
+    case TagValidation::warn:
+      break;
+  }
+  return "Warn";
+}
+
 std::string optimizer_name(const OptimizerSettings& optimizer) {
   if (optimizer.type == Type::sgd) return "SGD";
   return optimizer.adam_w_mode ? "AdamW" : "Adam";
@@ -395,6 +412,20 @@ const std::array kKeys{
           return fmt::to_string(e.settings.zero.auto_register_external_parameters);
         },
         only_stage_3},
+    Key{"zero_optimization.stage3_gather_16bit_weights_on_model_save", Kind::boolean, 0, 0,
+        [](Effective& e, const Json& v) {
+          e.settings.zero.gather_16bit_weights_on_model_save = v.get<bool>();
+        },
+        [](const Effective& e) {
+          return fmt::to_string(e.settings.zero.gather_16bit_weights_on_model_save);
+        },
+        only_stage_3},
+    Key{"checkpoint.tag_validation", Kind::text, 0, 0,
+        [](Effective& e, const Json& v) {
+          e.settings.tag_validation = tag_validation_named(lower(v.get<std::string>()));
+        },
+        [](const Effective& e) { return tag_validation_name(e.settings.tag_validation); },
+        always_active},
 };
 
 std::optional<std::string> check_whole(double least, double most, Json& value) {

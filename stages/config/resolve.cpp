@@ -81,6 +81,8 @@ Words scheduler_types() {
 }
 Words warmup_types() { return {"scheduler.params.warmup_type", {"log", "linear"}, {}}; }
 
+Words tag_validations() { return {"checkpoint.tag_validation", {"Ignore", "Warn", "Fail"}, {}}; }
+
 // True if nobody asked for it, or for a word that zerolab has.
 bool check_words(const Words& words, Collected& all) {
   const Chosen* chosen = all.asked_for(words.key);
@@ -179,6 +181,19 @@ void check_precision(const Settings& settings, Collected& all) {
   }
 }
 
+// What somebody asks for now takes the place of what a checkpoint has for the same thing under
+// other keys: the other 16-bit type, the other way to make up a batch.
+void forget_what_is_replaced(Collected& all) {
+  const auto forget = [&all](std::string_view asked, std::string_view key) {
+    const auto found = all.chosen.find(key);
+    if (all.asked_for(asked) == nullptr || found == all.chosen.end()) return;
+    if (found->second.origin == Origin::checkpoint) all.chosen.erase(found);
+  };
+  forget("bf16.enabled", "fp16.enabled");
+  forget("fp16.enabled", "bf16.enabled");
+  forget("train_batch_size", "gradient_accumulation_steps");
+}
+
 std::optional<GivenSize> given_size(const Collected& all, std::string_view key) {
   const Chosen* chosen = all.asked_for(key);
   if (chosen == nullptr) return std::nullopt;
@@ -199,6 +214,10 @@ void resolve_batch_sizes(const ResolveInput& input, Collected& all, Effective& e
                          input.world_size_source};
   if (const auto found = all.chosen.find(kMicro); found != all.chosen.end()) {
     question.preset_micro = found->second.value.get<Index>();
+  }
+  if (const auto found = all.chosen.find("gradient_accumulation_steps");
+      found != all.chosen.end() && !question.accumulation) {
+    question.accumulation = {found->second.value.get<Index>(), found->second.source};
   }
   const BatchAnswer answer = complete_batch_sizes(question);
   if (!answer.sizes) {
@@ -237,6 +256,19 @@ SettingRow row(const Key& key, const Effective& effective, const Collected& all)
   return row;
 }
 
+// The size of a whole batch is left out: it holds at one N only.
+Json given_again(const Collected& all, const Effective& effective) {
+  Json given = Json::object();
+  for (const Key& key : keys()) {
+    const auto found = all.chosen.find(key.path);
+    if (found != all.chosen.end()) given[std::string(key.path)] = found->second.value;
+  }
+  given.erase("train_batch_size");
+  given["train_micro_batch_size_per_gpu"] = effective.settings.micro_batch;
+  given["gradient_accumulation_steps"] = effective.settings.gradient_accumulation_steps;
+  return given;
+}
+
 [[noreturn]] void refuse(const std::vector<Problem>& problems) {
   std::string text = problems.front().text;
   if (problems.size() > 1) {
@@ -256,6 +288,8 @@ std::string_view name_of(Origin origin) {
       return "default";
     case Origin::preset:
       return "preset";
+    case Origin::checkpoint:
+      return "checkpoint";
     case Origin::config:
       return "config";
     case Origin::flag:
@@ -273,10 +307,12 @@ Json to_json(const SettingRow& row) {
 
 Effective resolve(const ResolveInput& input) {
   Collected all = collect(input);
+  forget_what_is_replaced(all);
   Effective effective;
   const bool known_type = check_words(optimizer_types(), all);
   const bool known_schedule = check_words(scheduler_types(), all);
   check_words(warmup_types(), all);
+  check_words(tag_validations(), all);
   for (const Key& key : keys()) {
     if (const auto found = all.chosen.find(key.path); found != all.chosen.end()) {
       key.set(effective, found->second.value);
@@ -304,6 +340,7 @@ Effective resolve(const ResolveInput& input) {
   }
   if (!all.problems.empty()) refuse(all.problems);
   effective.warnings = std::move(all.warnings);
+  effective.given = given_again(all, effective);
   return effective;
 }
 

@@ -36,7 +36,12 @@ struct ZeroSettings {
   Index max_reuse_distance = 1'000'000'000;
   bool log_trace_cache_warnings = false;
   bool auto_register_external_parameters = false;
+  bool gather_16bit_weights_on_model_save = false;
 };
+
+/// `checkpoint.tag_validation`: what is done when ranks would save under different tags. All but
+/// `fail` take rank 0's.
+enum class TagValidation { ignore, warn, fail };
 
 /// Everything that shapes a run beside the model, the data and the seed. Equal on every rank.
 struct Settings {
@@ -56,6 +61,7 @@ struct Settings {
   OptimizerSettings optimizer;
   ScheduleSettings schedule;
   ZeroSettings zero;
+  TagValidation tag_validation = TagValidation::warn;
 
   Dtype accumulation_dtype() const { return grad_accum_dtype.value_or(dtype); }
   Dtype communication_dtype() const { return communication_data_type.value_or(dtype); }

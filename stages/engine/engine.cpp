@@ -58,7 +58,7 @@ StepResult Engine::step(const BatchSource& batches) {
   const Recorder::Clock::time_point start = Recorder::Clock::now();
   const Settings& settings = runtime_.settings;
   Recorder& recorder = runtime_.recorder;
-  const Index step = steps_done_ + 1;
+  const Index step = progress_.steps_done + 1;
   refuse_open_scopes(step);
   recorder.set_step(step, 0);
   recorder.set_phase(Phase::forward);
@@ -85,12 +85,14 @@ StepResult Engine::step(const BatchSource& batches) {
   const Outcome outcome = share_outcome();
   const double scale = scaler_.scale();
   const double divisor = scale / outcome.loss.correction;  // what gradients are too large by
-  StepResult result{.loss = outcome.loss.value,
-                    .grad_norm = outcome.grad_norm / divisor,
-                    .learning_rate = scheduled_learning_rate(
-                        settings.schedule, settings.optimizer.learning_rate, updates_done_),
-                    .scale = scale,
-                    .rounding = outcome.rounding};
+  StepResult result{
+      .step = step,
+      .loss = outcome.loss.value,
+      .grad_norm = outcome.grad_norm / divisor,
+      .learning_rate = scheduled_learning_rate(settings.schedule, settings.optimizer.learning_rate,
+                                               progress_.updates_done),
+      .scale = scale,
+      .rounding = outcome.rounding};
   const bool finite = std::isfinite(result.loss) && std::isfinite(result.grad_norm);
   const bool checked = settings.dtype != Dtype::bf16 || settings.check_grad_overflow;
   result.skipped = checked && !finite;
@@ -110,10 +112,10 @@ StepResult Engine::step(const BatchSource& batches) {
     }
   }
 
-  result.hash = parameter_hash();
+  result.hash = sums_over_ranks({hash_here(0)}).front();
   runtime_.ledger.mark_step_boundary();
   result.fetches = stage_->fetch_counts() - fetched_before;
-  steps_done_ = step;
+  progress_.steps_done = step;
   result.seconds = std::chrono::duration<double>(Recorder::Clock::now() - start).count();
   recorder.record(StepEvent{result.loss, result.grad_norm, result.scale, result.skipped,
                             result.hash, result.learning_rate, result.rounding.share(),
@@ -139,10 +141,10 @@ void Engine::update_weights(float learning_rate, double grad_norm, double diviso
   optimizer.learning_rate = learning_rate;
   const auto factor =
       static_cast<float>(clip_factor(grad_norm, settings.gradient_clipping) / divisor);
-  ++updates_done_;
+  ++progress_.updates_done;
   for (const OwnedSlice& slice : stage_->owned()) {
     if (!slice.parameter->requires_grad()) continue;
-    update(runtime_.device, optimizer, updates_done_, factor, slice);
+    update(runtime_.device, optimizer, progress_.updates_done, factor, slice);
   }
 }
 
@@ -359,20 +361,48 @@ Engine::Outcome Engine::share_outcome() {
   return outcome;
 }
 
-std::uint64_t Engine::parameter_hash() {
-  std::uint64_t mine = 0;
-  for (const OwnedSlice& slice : counted()) {
-    mine += runtime_.device.hash(static_cast<std::uint64_t>(slice.parameter->id()),
-                                 slice.range.begin, slice.exact(), slice.range.size());
-  }
-  const auto all = share(runtime_.comm, std::as_bytes(std::span(&mine, 1)), "parameter hash");
+TrainingProgress Engine::progress() const {
+  TrainingProgress progress = progress_;
+  progress.scaler = scaler_.state();
+  return progress;
+}
+
+void Engine::resume(const TrainingProgress& progress) {
+  progress_ = progress;
+  scaler_.resume(progress.scaler);
+}
+
+std::vector<std::uint64_t> Engine::state_hashes() {
+  std::vector<std::uint64_t> mine;
+  const int moments = moments_needed(runtime_.settings.optimizer);
+  for (int state = 0; state <= moments; ++state) mine.push_back(hash_here(state));
+  return sums_over_ranks(std::move(mine));
+}
+
+// State 0 is what the weights are rounded from, the others are the moments, which a frozen
+// parameter does not have.
+std::uint64_t Engine::hash_here(int state) const {
   std::uint64_t sum = 0;
-  for (const std::vector<std::byte>& of_rank : all) {
-    std::uint64_t hash = 0;
-    std::memcpy(&hash, of_rank.data(), sizeof(hash));
-    sum += hash;
+  for (const OwnedSlice& slice : counted()) {
+    const ConstValues values =
+        state == 0 ? slice.exact()
+                   : ConstValues(slice.moments.at(static_cast<std::size_t>(state - 1)));
+    if (values == nullptr) continue;
+    sum += runtime_.device.hash(static_cast<std::uint64_t>(slice.parameter->id()),
+                                slice.range.begin, values, slice.range.size());
   }
   return sum;
+}
+
+std::vector<std::uint64_t> Engine::sums_over_ranks(std::vector<std::uint64_t> mine) {
+  const auto all = share(runtime_.comm, std::as_bytes(std::span(mine)), "parameter hash");
+  std::fill(mine.begin(), mine.end(), 0);
+  for (const std::vector<std::byte>& of_rank : all) {
+    std::vector<std::uint64_t> theirs(mine.size());
+    std::memcpy(theirs.data(), of_rank.data(), of_rank.size());
+    for (std::size_t i = 0; i < mine.size(); ++i) mine[i] += theirs[i];
+  }
+  return mine;
 }
 
 void Engine::before(const Visit& visit) {

@@ -26,6 +26,7 @@ struct BatchShape {
 };
 
 struct StepResult {
+  Index step = 0;  // from 1
   double loss = 0;
   double grad_norm = 0;
   float learning_rate = 0;
@@ -36,6 +37,13 @@ struct StepResult {
   std::uint64_t hash = 0;
   FetchCounts fetches = {};
   double seconds = 0;
+};
+
+/// How far a training has come, beside its model states.
+struct TrainingProgress {
+  Index steps_done = 0;
+  Index updates_done = 0;  // of them, those that changed the weights
+  LossScaler::State scaler = {};
 };
 
 /// Trains one model under one stage on one rank: the loop, the hooks, gradient accumulation, norm,
@@ -53,9 +61,11 @@ class Engine : private ModuleHooks {
   /// Code::loss_scale_at_minimum when the scale cannot be lowered for the next one,
   /// Code::not_finite when it was not skipped (bf16.check_grad_overflow is false).
   StepResult step(const BatchSource& batches);
-  Index steps_done() const { return steps_done_; }
-  /// Of them, those that changed the weights.
-  Index updates_done() const { return updates_done_; }
+  Index steps_done() const { return progress_.steps_done; }
+  Index updates_done() const { return progress_.updates_done; }
+  TrainingProgress progress() const;
+  /// Goes on from there; the model states are somebody else's care (checkpoint/load.hpp).
+  void resume(const TrainingProgress& progress);
   /// Whether skipping a step makes the next one different: the loss scale falls.
   bool adapts() const { return scaler_.dynamic(); }
 
@@ -67,6 +77,14 @@ class Engine : private ModuleHooks {
   /// Logits of the token behind position `at` of this sequence, on the host. It is an evaluation
   /// pass, so every rank makes it together with the others, of a sequence of any length.
   std::vector<float> logits_behind(const std::vector<std::int32_t>& tokens, Index at);
+
+  /// This rank's slices for sums over all ranks: there every element comes once, whether ranks
+  /// replicate or not. Norm, hash and checkpoints are made of them.
+  std::vector<OwnedSlice> counted() const;
+
+  /// One hash over all ranks for each kind of state that slices have: what their weights are
+  /// rounded from (StepResult::hash), then the moments. Every rank calls it.
+  std::vector<std::uint64_t> state_hashes();
 
   Model& model() { return model_; }
   Index sequence_length() const { return sequence_length_; }
@@ -97,8 +115,8 @@ class Engine : private ModuleHooks {
   Outcome share_outcome();
   std::string why_not_finite(const Outcome& outcome) const;
   void update_weights(float learning_rate, double grad_norm, double divisor);
-  std::uint64_t parameter_hash();
-  std::vector<OwnedSlice> counted() const;
+  std::uint64_t hash_here(int state) const;
+  std::vector<std::uint64_t> sums_over_ranks(std::vector<std::uint64_t> mine);
 
   Runtime& runtime_;
   Model& model_;
@@ -112,11 +130,10 @@ class Engine : private ModuleHooks {
   Tensor targets_;
   Losses losses_;  // of this step or evaluation, on this rank
   LossScaler scaler_;
-  Index steps_done_ = 0;
-  Index updates_done_ = 0;
-  Index not_finite_ = kNone;  // the first parameter in this step whose gradient here is not finite
-  RoundingLoss rounding_;     // of this step's gradients here
-  Index recomputing_ = 0;     // modules that run again inside backward
+  TrainingProgress progress_;  // but for the scaler's
+  Index not_finite_ = kNone;   // the first parameter in this step whose gradient here is not finite
+  RoundingLoss rounding_;      // of this step's gradients here
+  Index recomputing_ = 0;      // modules that run again inside backward
   std::vector<Recorder::Clock::time_point> span_starts_;
 };
 

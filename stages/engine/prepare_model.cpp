@@ -49,12 +49,7 @@ void make_leaves(const std::vector<Module*>& modules, std::string_view key,
 }  // namespace
 
 void prepare_model(Model& model, const Settings& settings) {
-  ParameterSet& parameters = model.parameters();
-  if (parameters.numel() > 0 && parameters.trainable_numel() == 0) {
-    throw Error(Code::usage, "every parameter of the model is frozen: there is nothing to train",
-                "freeze less of it");
-  }
-  parameters.seal();
+  model.parameters().seal();
 
   const std::vector<Module*> modules = all_modules(model.root());
   std::vector<std::string> names, classes;
@@ -80,6 +75,12 @@ void prepare_model(Model& model, const Settings& settings) {
 
   if (!settings.activation_checkpointing) return;
   for (Module* segment : model.root().segments()) segment->recompute_in_backward();
+}
+
+void refuse_nothing_to_train(const ParameterSet& parameters) {
+  if (parameters.numel() == 0 || parameters.trainable_numel() > 0) return;
+  throw Error(Code::usage, "every parameter of the model is frozen: there is nothing to train",
+              "freeze less of it");
 }
 
 }  // namespace zerolab

@@ -64,11 +64,20 @@ Json to_json(const FetchCounts& fetches) {
   return {{"hits", fetches.hits}, {"misses", fetches.misses}, {"unused", fetches.unused}};
 }
 
+Json generations_json(const RankReport& report, const Training& training) {
+  Json generations = Json::array();
+  for (const Generation& generation : report.generations) {
+    generations.push_back({{"step", generation.step},
+                           {"prompt", bytes_as_text(training.generate->prompt)},
+                           {"text", bytes_as_text(generation.text)}});
+  }
+  return generations;
+}
+
 Json summary_json(const RankReport& report, const Training& training, int ranks) {
   Json steps = Json::array();
-  for (std::size_t i = 0; i < report.steps.size(); ++i) {
-    const StepResult& step = report.steps[i];
-    steps.push_back({{"step", i + 1},
+  for (const StepResult& step : report.steps) {
+    steps.push_back({{"step", step.step},
                      {"loss", number_json(step.loss)},
                      {"grad_norm", number_json(step.grad_norm)},
                      {"lr", as_written(step.learning_rate)},
@@ -83,12 +92,6 @@ Json summary_json(const RankReport& report, const Training& training, int ranks)
   for (const ValidationResult& result : report.validation) {
     validation.push_back({{"step", result.step}, {"loss", number_json(result.loss)}});
   }
-  Json generations = Json::array();
-  for (const Generation& generation : report.generations) {
-    generations.push_back({{"step", generation.step},
-                           {"prompt", bytes_as_text(training.generate->prompt)},
-                           {"text", bytes_as_text(generation.text)}});
-  }
   Json memory = Json::array();
   for (const MemoryUse& of_rank : report.memory) memory.push_back({{"device", to_json(of_rank)}});
 
@@ -100,7 +103,7 @@ Json summary_json(const RankReport& report, const Training& training, int ranks)
             {"skipped_steps", skipped_steps(report)},
             {"steps", steps},
             {"validation", validation},
-            {"generations", generations},
+            {"generations", generations_json(report, training)},
             {"memory", memory},
             {"validation_comm", to_json(report.validation_comm.traffic)},
             {"generation_comm", to_json(report.generation_comm.traffic)},

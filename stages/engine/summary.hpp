@@ -14,7 +14,8 @@ Index skipped_steps(const RankReport& report);
 /// summary.json (docs/log-format.md), from rank 0's report.
 nlohmann::ordered_json summary_json(const RankReport& report, const Training& training, int ranks);
 
-// The parts that compare.json has too.
+// Parts of it that others have too.
+nlohmann::ordered_json generations_json(const RankReport& report, const Training& training);
 nlohmann::ordered_json to_json(const Usage& usage);
 nlohmann::ordered_json to_json(const MemoryUse& memory);
 nlohmann::ordered_json to_json(const std::map<Op, Traffic>& traffic);

@@ -7,6 +7,7 @@
 #include "stages/comm/agreement.hpp"
 #include "stages/comm/checked_communicator.hpp"
 #include "stages/device/cpu/cpu_device.hpp"
+#include "stages/engine/prepare_model.hpp"
 
 namespace zerolab {
 namespace {
@@ -48,34 +49,60 @@ void check_progress(const Engine& engine, const RankReport& report, Index steps)
       "fp16.loss_scale try a smaller one, or 0, which finds it");
 }
 
-void run_steps(Engine& engine, const Training& training, const Ledger& ledger,
-               const CommStream& comm, RankReport& report) {
-  const auto counted = [&comm](CommTotals& into, const auto& work) {
-    const CommTotals before = comm.totals();
-    auto result = work();
-    into += comm.totals() - before;
-    return result;
-  };
-  for (Index step = 1; step <= training.steps; ++step) {
-    report.steps.push_back(counted(report.comm, [&] { return engine.step(training.batches); }));
-    report.fetches += report.steps.back().fetches;
-    if (training.on_step) training.on_step(step, report.steps.back(), ledger);
-    check_progress(engine, report, training.steps);
-    if (training.validation && due(step, training.validate_every, training.steps)) {
-      const double loss = counted(report.validation_comm, [&] {
-        return engine.evaluate(training.validation, training.validation_sequences);
-      });
-      report.validation.push_back({step, loss});
+/// The work of one rank behind set-up.
+class Steps {
+ public:
+  Steps(Runtime& runtime, Engine& engine, const Training& training, RankReport& report)
+      : runtime_(runtime), engine_(engine), training_(training), report_(report) {}
+
+  void run() {
+    // A training that has come to its end before has nothing to do but write.
+    if (engine_.steps_done() >= training_.steps) {
+      if (training_.generate) write_text();
+      return;
     }
-    if (training.generate && due(step, training.generate_every, training.steps)) {
-      const std::string text = counted(report.generation_comm, [&] {
-        return generate(engine, training.vocab_size, *training.generate);
-      });
-      report.generations.push_back({step, text});
-      if (training.on_text) training.on_text(report.generations.back());
-    }
+    refuse_nothing_to_train(engine_.model().parameters());
+    while (engine_.steps_done() < training_.steps) step();
   }
-}
+
+ private:
+  template <typename Work>
+  auto counted(CommTotals& into, const Work& work) {
+    const CommTotals before = runtime_.comm.totals();
+    auto result = work();
+    into += runtime_.comm.totals() - before;
+    return result;
+  }
+
+  void step() {
+    report_.steps.push_back(counted(report_.comm, [&] { return engine_.step(training_.batches); }));
+    report_.fetches += report_.steps.back().fetches;
+    const Index step = engine_.steps_done();
+    if (training_.on_step) training_.on_step(step, report_.steps.back(), runtime_.ledger);
+    check_progress(engine_, report_, training_.steps);
+    if (training_.validation && due(step, training_.validate_every, training_.steps)) {
+      const double loss = counted(report_.validation_comm, [&] {
+        return engine_.evaluate(training_.validation, training_.validation_sequences);
+      });
+      report_.validation.push_back({step, loss});
+    }
+    if (training_.generate && due(step, training_.generate_every, training_.steps)) write_text();
+    if (training_.after_step) training_.after_step(runtime_, engine_);
+  }
+
+  void write_text() {
+    const std::string text = counted(report_.generation_comm, [&] {
+      return generate(engine_, training_.vocab_size, *training_.generate);
+    });
+    report_.generations.push_back({engine_.steps_done(), text});
+    if (training_.on_text) training_.on_text(report_.generations.back());
+  }
+
+  Runtime& runtime_;
+  Engine& engine_;
+  const Training& training_;
+  RankReport& report_;
+};
 
 std::vector<MemoryUse> memory_of_all_ranks(CommStream& comm, const Ledger& ledger) {
   const MemoryUse mine{ledger.peak(), ledger.category_peak(), ledger.steady()};
@@ -114,10 +141,11 @@ RankReport train(Communicator& communicator, Recorder& recorder, const Training&
     Runtime runtime{*device, ledger, recorder, comm, training.settings, training.seed};
     const std::unique_ptr<Model> model = training.build();
     Engine engine(runtime, *model, training.stage(runtime), training.sequence_length);
+    if (training.resume) training.resume(runtime, engine);
     if (training.prepare) training.prepare(runtime, engine);
     barrier(comm, "set-up");
     recorder.start_clock();
-    run_steps(engine, training, ledger, comm, report);
+    Steps(runtime, engine, training, report).run();
     recorder.set_phase(Phase::tear_down);
 
     report.parameters = model->parameters().numel();

@@ -24,7 +24,7 @@ struct Training {
   Index sequence_length = 0;
   Settings settings;
   std::uint64_t seed = 0;
-  Index steps = 0;
+  Index steps = 0;  // in all, with those before a checkpoint that is resumed from
   Index device_memory = Ledger::kUnlimited;
   int threads = 1;
   Link link;                       // emulated between the ranks; as it is unless given
@@ -48,9 +48,14 @@ struct Training {
   Index generate_every = 0;
   Index vocab_size = 256;  // of the model, which may have fewer tokens than there are bytes
 
-  /// Called on every rank between set-up and the first step: to look at weights, or write them
+  /// Called on every rank behind set-up: gives the model states other values than the initial ones
+  /// (checkpoint/load.hpp). From then on `steps` counts from where the engine is.
+  std::function<void(Runtime&, Engine&)> resume = {};
+  /// Called on every rank between that and the first step: to look at weights, or write them
   /// (engine/gathered_parameters.hpp).
   std::function<void(Runtime&, Engine&)> prepare = {};
+  /// Called on every rank when all is done for a step: to save (checkpoint/save.hpp).
+  std::function<void(Runtime&, Engine&)> after_step = {};
   /// Called on every rank after each step, for progress.
   std::function<void(Index step, const StepResult&, const Ledger&)> on_step = {};
   /// The same with each text.

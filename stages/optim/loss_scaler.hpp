@@ -27,7 +27,20 @@ class LossScaler {
   LossScaler() = default;
   explicit LossScaler(const LossScaleSettings& settings);
 
-  double scale() const { return scale_; }
+  /// What a scaler has come to, for checkpoints.
+  struct State {
+    double scale = 1;
+    Index forgiven = 0;    // overflows that are still to be forgiven
+    Index good_steps = 0;  // since the last overflow
+    bool operator==(const State&) const = default;
+  };
+  const State& state() const { return state_; }
+  /// Goes on from there; a scale that does not change stays the one of the settings.
+  void resume(const State& state) {
+    if (dynamic_) state_ = state;
+  }
+
+  double scale() const { return state_.scale; }
   bool dynamic() const { return dynamic_; }
 
   /// After a step. False if an overflow calls for a lower scale than the least there is.
@@ -36,9 +49,7 @@ class LossScaler {
  private:
   LossScaleSettings settings_;
   bool dynamic_ = false;
-  double scale_ = 1;
-  Index forgiven_ = 0;    // overflows that are still to be forgiven
-  Index good_steps_ = 0;  // since the last overflow
+  State state_;
 };
 
 }  // namespace zerolab

@@ -77,11 +77,21 @@ struct StepEvent {
   std::string_view why_skipped = {};
 };
 
+/// A checkpoint is written or read, as this rank sees it. `seconds` is how long training stood
+/// still: for reading or writing, for the disk to have it for good, and for the other ranks.
+struct CheckpointEvent {
+  std::string_view action;  // save, load, consolidate
+  std::string_view path;    // folder, or file
+  Index bytes = 0;          // by this rank
+  Index files = 0;          // that it opened
+  double seconds = 0, io_seconds = 0, sync_seconds = 0, wait_seconds = 0;
+};
+
 struct NoteEvent {
   std::string_view text;
 };
 
 using Event = std::variant<ParamEvent, GradEvent, AllocEvent, FreeEvent, CommEvent, SpanEvent,
-                           StepEvent, NoteEvent>;
+                           StepEvent, CheckpointEvent, NoteEvent>;
 
 }  // namespace zerolab

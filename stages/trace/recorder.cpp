@@ -56,6 +56,12 @@ struct Fields {
     if (e.skipped) line.field("why_skipped", e.why_skipped);
     line.field("hash", fmt::format("{:016x}", e.hash));
   }
+  void operator()(const CheckpointEvent& e) const {
+    line.field("ev", "checkpoint").field("action", e.action).field("path", e.path);
+    line.field("bytes", e.bytes).field("files", e.files).field("seconds", e.seconds);
+    line.field("io_seconds", e.io_seconds).field("sync_seconds", e.sync_seconds);
+    line.field("wait_seconds", e.wait_seconds);
+  }
   void operator()(const NoteEvent& e) const { line.field("ev", "note").field("text", e.text); }
 };
 
@@ -160,8 +166,9 @@ void Recorder::record(const Event& event) {
     const Stamp stamp{microseconds(now), rank_, seq_, step_, micro_step_, phase_};
     for (const Observer& observer : observers_) observer(stamp, event);
   }
-  const bool about_a_step =
-      std::holds_alternative<StepEvent>(event) || std::holds_alternative<NoteEvent>(event);
+  const bool about_a_step = std::holds_alternative<StepEvent>(event) ||
+                            std::holds_alternative<NoteEvent>(event) ||
+                            std::holds_alternative<CheckpointEvent>(event);
   if (lines_ != nullptr && (about_a_step || !steps_only_)) write(now, event);
   ++seq_;
   // A process that is killed takes with it what is not written; then that is less than a step.

@@ -37,7 +37,7 @@ class Recorder {
 
   void observe(Observer observer) { observers_.push_back(std::move(observer)); }
 
-  /// The stream gets step and note events only; observers still see all.
+  /// The stream gets step, checkpoint and note events only; observers still see all.
   void write_steps_only() { steps_only_ = true; }
 
   /// From now on events carry this position.

@@ -91,9 +91,9 @@ TEST_CASE("docs/command-line.md has the values that flags have if they are not g
   const RunOptions train = parse_command_line({"train"}, false).options;
   const RunOptions compare = parse_command_line({"compare"}, false).options;
   const std::map<std::string, std::string> real{
-      {"--model", train.model},
+      {"--model", std::string(kDefaultModel)},
       {"--steps", fmt::to_string(train.steps)},
-      {"--seed", fmt::to_string(train.seed)},
+      {"--seed", fmt::to_string(kDefaultSeed)},
       {"--validate-every", fmt::to_string(train.validate_every)},
       {"--generate-every", fmt::to_string(train.generate_every)},
       {"--temperature", fmt::to_string(Sampling{}.temperature)},

@@ -169,7 +169,7 @@ std::vector<RankReport> run(int ranks, const Training& training) {
 std::vector<std::string> bits(const RankReport& report) {
   std::vector<std::string> lines;
   for (const StepResult& step : report.steps) {
-    lines.push_back(fmt::format("{} {:016x} {:016x} {:016x}", lines.size() + 1,
+    lines.push_back(fmt::format("{} {:016x} {:016x} {:016x}", step.step,
                                 std::bit_cast<std::uint64_t>(step.loss),
                                 std::bit_cast<std::uint64_t>(step.grad_norm), step.hash));
   }

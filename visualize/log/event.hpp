@@ -60,6 +60,13 @@ struct StepEvent {
   std::string why_skipped, hash;
 };
 
+/// A checkpoint was written or read.
+struct CheckpointEvent {
+  std::string action, path;
+  Count bytes = 0, files = 0;
+  double seconds = 0, io_seconds = 0, sync_seconds = 0, wait_seconds = 0;
+};
+
 struct NoteEvent {
   std::string text;
 };
@@ -70,7 +77,9 @@ struct Event {
   double t = 0;
   Count rank = 0, seq = 0, step = 0, micro_step = 0;
   Phase phase = Phase::set_up;
-  std::variant<ParamEvent, GradEvent, MemoryEvent, CommEvent, SpanEvent, StepEvent, NoteEvent> what;
+  std::variant<ParamEvent, GradEvent, MemoryEvent, CommEvent, SpanEvent, StepEvent, CheckpointEvent,
+               NoteEvent>
+      what;
 };
 
 }  // namespace zerolab::log

@@ -64,6 +64,17 @@ StepEvent step_of(const Fields& line) {
   return step;
 }
 
+CheckpointEvent checkpoint_of(const Fields& line) {
+  return {.action = line.text("action"),
+          .path = line.text("path"),
+          .bytes = line.count("bytes"),
+          .files = line.count("files"),
+          .seconds = line.number("seconds"),
+          .io_seconds = line.number("io_seconds"),
+          .sync_seconds = line.number("sync_seconds"),
+          .wait_seconds = line.number("wait_seconds")};
+}
+
 }  // namespace
 
 Event read_event(std::string_view text, Count number) {
@@ -91,6 +102,8 @@ Event read_event(std::string_view text, Count number) {
     event.what = span_of(line);
   } else if (kind == "step") {
     event.what = step_of(line);
+  } else if (kind == "checkpoint") {
+    event.what = checkpoint_of(line);
   } else if (kind == "note") {
     event.what = NoteEvent{line.text("text")};
   } else {

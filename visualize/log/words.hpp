@@ -33,7 +33,7 @@ enum class Category {
   workspace,
   checkpoint
 };
-enum class Op { all_gather, reduce_scatter, all_reduce, broadcast, barrier, control };
+enum class Op { all_gather, reduce_scatter, all_reduce, broadcast, barrier, control, gather };
 enum class Dtype { fp32, fp16, bf16, int32, bytes };
 enum class VisitKind { forward, recompute, backward, evaluate };
 
@@ -59,8 +59,8 @@ inline constexpr Words<8> kWords<Category>{"parameters",  "gradients",      "opt
                                            "activations", "gather_buffers", "reduce_buffers",
                                            "workspace",   "checkpoint"};
 template <>
-inline constexpr Words<6> kWords<Op>{"all_gather", "reduce_scatter", "all_reduce",
-                                     "broadcast",  "barrier",        "control"};
+inline constexpr Words<7> kWords<Op>{"all_gather", "reduce_scatter", "all_reduce", "broadcast",
+                                     "barrier",    "control",        "gather"};
 template <>
 inline constexpr Words<5> kWords<Dtype>{"fp32", "fp16", "bf16", "int32", "bytes"};
 template <>

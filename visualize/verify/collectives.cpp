@@ -24,6 +24,8 @@ Count bytes_in_theory(Op op, Count elements, Count size, Count ranks) {
       return 2 * once;
     case Op::barrier:
       return 0;
+    case Op::gather:  // but for the root's part, which is the first piece of the parameter
+      return (elements - (elements + ranks - 1) / ranks) * size;
     case Op::control:  // everybody's goes to all others
       return ranks * once;
   }

@@ -57,6 +57,9 @@ struct RankReplay {
     steps.see(event, step);
     collectives.see(event, step);
   }
+  void see(const log::Event& /*event*/, const log::CheckpointEvent& /*checkpoint*/) {
+    ++notes_and_steps;
+  }
   void see(const log::Event& /*event*/, const log::NoteEvent& /*note*/) { ++notes_and_steps; }
 
   Reporter report;

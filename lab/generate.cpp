@@ -1,0 +1,31 @@
+#include "lab/commands.hpp"
+#include "lab/print.hpp"
+#include "stages/checkpoint/load.hpp"
+#include "stages/comm/agreement.hpp"
+
+namespace zerolab {
+
+// Everything is frozen: then a rank has weights, and neither gradients nor moments.
+void generate_command(Communicator& communicator, const Plan& plan) {
+  const Effective effective = settings_for(plan, std::nullopt);
+  agree(communicator, facts_of(plan, {effective}));
+  Training training = training_for(plan, effective, communicator.rank());
+  training.steps = plan.resumed->steps();
+  training.build = [&plan] {
+    std::unique_ptr<Model> model = build_model_of(plan);
+    for (const Parameter& parameter : model->parameters()) {
+      model->parameters().freeze(parameter.name());
+    }
+    return model;
+  };
+  training.resume = [&plan](Runtime& runtime, Engine& engine) {
+    const Checkpoint& checkpoint = plan.resumed->checkpoint;
+    load_weights(runtime, engine, checkpoint);
+    engine.resume(checkpoint.manifest().progress);
+  };
+  Recorder recorder(communicator.rank());
+  const RankReport report = train(communicator, recorder, training);
+  Printer(communicator, plan.options).text(report, training);
+}
+
+}  // namespace zerolab

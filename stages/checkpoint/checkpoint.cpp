@@ -1,0 +1,177 @@
+#include "stages/checkpoint/checkpoint.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "stages/base/error.hpp"
+#include "stages/base/nearest.hpp"
+#include "stages/base/read_file.hpp"
+
+namespace zerolab {
+namespace fs = std::filesystem;
+namespace {
+
+[[noreturn]] void missing(const std::string& what, const std::string& way_out) {
+  throw Error(Code::checkpoint_missing, what, way_out);
+}
+
+std::string trimmed(const std::string& text) {
+  constexpr std::string_view kBlank = " \t\r\n";
+  const std::size_t begin = text.find_first_not_of(kBlank);
+  if (begin == std::string::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kBlank) + 1 - begin);
+}
+
+// What may not be a folder's name inside of the checkpoints' folder.
+bool is_tag(const std::string& text) {
+  return !text.empty() && text.front() != '.' && text.find('/') == std::string::npos &&
+         text.size() < 200;
+}
+
+std::string tags_text(const fs::path& folder) {
+  const std::vector<std::string> tags = tags_in(folder);
+  return tags.empty() ? fmt::format("{} has no checkpoint", folder.string())
+                      : fmt::format("{} has {}", folder.string(), fmt::join(tags, ", "));
+}
+
+std::string choose_another(const fs::path& folder) {
+  const std::vector<std::string> tags = tags_in(folder);
+  if (tags.empty()) return "save one with --save, or start anew without --resume";
+  return fmt::format("name one that is there, as {}:{}", folder.string(), tags.back());
+}
+
+std::string latest_of(const fs::path& folder) {
+  const std::optional<std::string> text = read_file(folder / kLatest);
+  const std::string tag = text ? trimmed(*text) : "";
+  if (tag.empty()) {
+    missing(fmt::format("{} {}: {}", (folder / kLatest).string(),
+                        text ? "is empty" : "cannot be read", tags_text(folder)),
+            choose_another(folder));
+  }
+  if (!is_tag(tag) || !fs::exists(folder / tag / kManifest)) {
+    missing(fmt::format("{} names '{}', which is no checkpoint there: {}",
+                        (folder / kLatest).string(), tag.substr(0, 200), tags_text(folder)),
+            choose_another(folder));
+  }
+  return tag;
+}
+
+// "rank12.safetensors"
+bool is_shard(const std::string& name) {
+  return name.rfind("rank", 0) == 0 && fs::path(name).extension() == ".safetensors";
+}
+
+fs::path folder_named(const std::string& name) {
+  const fs::path whole = name;
+  if (fs::exists(whole / kManifest)) return whole.filename().empty() ? whole.parent_path() : whole;
+  if (fs::is_directory(whole)) return whole / latest_of(whole);
+  const std::size_t colon = name.rfind(':');
+  const fs::path folder = name.substr(0, colon);
+  if (colon == std::string::npos || !fs::is_directory(folder)) {
+    missing(fmt::format("there is no folder {}", folder.string()), "check the path");
+  }
+  const std::string tag = name.substr(colon + 1);
+  if (!is_tag(tag) || !fs::exists(folder / tag / kManifest)) {
+    missing(fmt::format("there is no checkpoint '{}'{}: {}", tag,
+                        did_you_mean(tag, tags_in(folder)), tags_text(folder)),
+            choose_another(folder));
+  }
+  return folder / tag;
+}
+
+}  // namespace
+
+std::string tag_of_step(Index step) { return fmt::format("global_step{}", step); }
+
+fs::path partial_folder(const fs::path& folder, const std::string& tag) {
+  return folder / fmt::format(".{}.partial", tag);
+}
+
+std::vector<std::string> tags_in(const fs::path& folder) {
+  std::vector<std::pair<fs::file_time_type, std::string>> found;
+  std::error_code failed;
+  for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    const std::string tag = entry->path().filename().string();
+    if (!is_tag(tag)) continue;
+    std::error_code none;
+    const fs::file_time_type written = fs::last_write_time(entry->path() / kManifest, none);
+    if (!none) found.emplace_back(written, tag);
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<std::string> tags;
+  for (auto& [written, tag] : found) tags.push_back(std::move(tag));
+  return tags;
+}
+
+Checkpoint Checkpoint::open(const std::string& name) {
+  try {
+    return Checkpoint(folder_named(name));
+  } catch (const fs::filesystem_error& error) {
+    missing(fmt::format("{} cannot be read: {}", name, error.code().message()), "check the path");
+  }
+}
+
+bool Checkpoint::exists(const std::string& folder) {
+  std::error_code failed;
+  return fs::exists(fs::path(folder) / kLatest, failed) || !tags_in(folder).empty();
+}
+
+Checkpoint::Checkpoint(fs::path folder) : folder_(std::move(folder)) {
+  const std::string file = (folder_ / kManifest).string();
+  const std::optional<std::string> text = read_file(file);
+  if (!text) missing(fmt::format("{} cannot be read", file), "check who may read it");
+  manifest_ = parse_manifest(*text, file);
+  fingerprint_ = xxh3(*text);
+  const std::string called = folder_.filename().string();
+  if (manifest_.tag != called) {
+    throw Error(
+        Code::checkpoint_damaged,
+        fmt::format("{} is of '{}', and its folder is called '{}'", file, manifest_.tag, called),
+        "call the folder what the checkpoint is, or take another one");
+  }
+  check_files();
+}
+
+void Checkpoint::check_files() const {
+  const auto damaged = [this](const std::string& file, const std::string& why) {
+    throw Error(Code::checkpoint_damaged, fmt::format("{} {}", file, why), way_out());
+  };
+  for (std::size_t rank = 0; rank < manifest_.shards.size(); ++rank) {
+    std::error_code failed;
+    const auto bytes = fs::file_size(file_of(rank), failed);
+    if (failed) damaged(file_of(rank), fmt::format("cannot be read: {}", failed.message()));
+    const Index expected = manifest_.shards[rank].digest.bytes;
+    if (static_cast<Index>(bytes) != expected) {
+      damaged(file_of(rank), fmt::format("has {} bytes, the manifest says {}", bytes, expected));
+    }
+  }
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_)) {
+    const std::string name = entry.path().filename().string();
+    const auto known = std::any_of(manifest_.shards.begin(), manifest_.shards.end(),
+                                   [&name](const Shard& shard) { return shard.file == name; });
+    if (!is_shard(name) || known) continue;
+    damaged(entry.path().string(),
+            fmt::format("is a shard too many: the manifest has {} ranks", manifest_.world_size()));
+  }
+}
+
+Index Checkpoint::bytes() const {
+  Index bytes = 0;
+  for (const Shard& shard : manifest_.shards) bytes += shard.digest.bytes;
+  return bytes;
+}
+
+std::string Checkpoint::way_out() const {
+  const fs::path folder = folder_.parent_path();
+  std::vector<std::string> others = tags_in(folder);
+  std::erase(others, folder_.filename().string());
+  if (others.empty()) return "restore the file, or start anew";
+  return fmt::format("restore the file, or take an earlier one: {}:{}", folder.string(),
+                     others.back());
+}
+
+}  // namespace zerolab

@@ -1,0 +1,183 @@
+#include "stages/checkpoint/file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "stages/base/error.hpp"
+#include "stages/memory/usage.hpp"
+
+namespace zerolab {
+namespace fs = std::filesystem;
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::string room_on(const fs::path& path, Index needed) {
+  std::error_code failed;
+  const fs::space_info space = fs::space(path.parent_path(), failed);
+  if (failed) return {};
+  return fmt::format(" ({} needed, {} free)", human_bytes(needed),
+                     human_bytes(static_cast<Index>(space.available)));
+}
+
+[[noreturn]] void cannot_write(const fs::path& path, int error, Index needed = 0) {
+  const bool room = needed > 0 && (error == ENOSPC || error == EDQUOT || error == EFBIG);
+  throw Error(Code::checkpoint_write,
+              fmt::format("{} cannot be written: {}{}", path.string(), std::strerror(error),
+                          room ? room_on(path, needed) : ""),
+              room ? "make room, or keep fewer checkpoints (--keep); earlier ones are whole"
+                   : "name a folder that may be written; earlier checkpoints are whole");
+}
+
+// What was renamed in it is on the disk for good.
+void sync_folder(const fs::path& folder) {
+  const int file = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0) cannot_write(folder, errno);
+  const int failed = ::fsync(file) != 0 ? errno : 0;
+  ::close(file);
+  // Some file systems have no such thing as a folder's sync.
+  if (failed != 0 && failed != EINVAL && failed != ENOTSUP) cannot_write(folder, failed);
+}
+
+fs::path folder_of(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+}  // namespace
+
+std::uint64_t xxh3(std::span<const std::byte> bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
+
+struct OutputFile::Hash {
+  XXH3_state_t state;
+};
+
+OutputFile::OutputFile(fs::path path, Index expected)
+    : path_(std::move(path)),
+      expected_(expected),
+      file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)),
+      hash_(std::make_unique<Hash>()) {
+  if (file_ < 0) cannot_write(path_, errno, expected_);
+  block_.reserve(kBlockBytes);
+  XXH3_64bits_reset(&hash_->state);
+}
+
+OutputFile::~OutputFile() {
+  if (file_ >= 0) ::close(file_);
+}
+
+void OutputFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const std::size_t room = kBlockBytes - block_.size();
+    const auto part = bytes.first(std::min(room, bytes.size()));
+    block_.insert(block_.end(), part.begin(), part.end());
+    bytes = bytes.subspan(part.size());
+    if (block_.size() == kBlockBytes) write_block();
+  }
+}
+
+void OutputFile::write_block() {
+  digest_.blocks.push_back(xxh3(block_));
+  XXH3_64bits_update(&hash_->state, block_.data(), block_.size());
+  const Clock::time_point start = Clock::now();
+  for (std::span<const std::byte> rest = block_; !rest.empty();) {
+    const ssize_t written = ::write(file_, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) cannot_write(path_, errno, expected_);
+    rest = rest.subspan(static_cast<std::size_t>(written));
+  }
+  digest_.bytes += static_cast<Index>(block_.size());
+  block_.clear();
+  write_seconds_ += seconds_since(start);
+}
+
+FileDigest OutputFile::close() {
+  if (!block_.empty()) write_block();
+  const Clock::time_point start = Clock::now();
+  if (::fsync(file_) != 0) cannot_write(path_, errno, expected_);
+  if (::close(std::exchange(file_, -1)) != 0) cannot_write(path_, errno, expected_);
+  sync_seconds_ += seconds_since(start);
+  digest_.xxh3 = XXH3_64bits_digest(&hash_->state);
+  return digest_;
+}
+
+void write_durably(const fs::path& path, std::string_view text) {
+  const fs::path partial = folder_of(path) / fmt::format(".{}.partial", path.filename().string());
+  OutputFile file(partial, static_cast<Index>(text.size()));
+  file.write(text);
+  file.close();
+  rename_durably(partial, path);
+}
+
+void rename_durably(const fs::path& from, const fs::path& to) {
+  std::error_code unknown;
+  if (fs::is_directory(to, unknown) && fs::is_directory(from, unknown)) {
+    // Swapped in one go, so that there is a whole folder of this name at every moment.
+    if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) != 0) {
+      cannot_write(to, errno);
+    }
+    sync_folder(folder_of(to));
+    fs::remove_all(from, unknown);
+    return;
+  }
+  if (::rename(from.c_str(), to.c_str()) != 0) cannot_write(to, errno);
+  sync_folder(folder_of(to));
+}
+
+void make_folder(const fs::path& path) {
+  std::error_code failed;
+  fs::create_directories(path, failed);
+  if (failed) cannot_write(path, failed.value());
+}
+
+InputFile::InputFile(std::string path)
+    : path_(std::move(path)), file_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
+  struct stat status = {};
+  std::string why;
+  if (file_ < 0 || ::fstat(file_, &status) != 0) {
+    why = std::strerror(errno);
+  } else if (!S_ISREG(status.st_mode)) {
+    why = "it is no file";
+  }
+  if (!why.empty()) {
+    if (file_ >= 0) ::close(file_);
+    throw Error(Code::checkpoint_missing, fmt::format("{} cannot be read: {}", path_, why),
+                "check the path");
+  }
+  bytes_ = static_cast<Index>(status.st_size);
+}
+
+InputFile::~InputFile() { ::close(file_); }
+
+void InputFile::read(Index offset, std::span<std::byte> out) const {
+  while (!out.empty()) {
+    const ssize_t got = ::pread(file_, out.data(), out.size(), offset);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) {
+      throw Error(Code::checkpoint_damaged,
+                  fmt::format("{}: byte {} cannot be read: {}", path_, offset,
+                              got < 0 ? std::strerror(errno) : "the file ends before it"),
+                  "take another checkpoint");
+    }
+    offset += got;
+    out = out.subspan(static_cast<std::size_t>(got));
+  }
+}
+
+}  // namespace zerolab

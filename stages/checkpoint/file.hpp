@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stages/base/types.hpp"
+
+namespace zerolab {
+
+/// What tells a file from one that was damaged: its length, the XXH3 (64 bits) of all of it, and
+/// that of every block, so that who needs a part need not read the rest.
+struct FileDigest {
+  Index bytes = 0;
+  std::uint64_t xxh3 = 0;
+  std::vector<std::uint64_t> blocks;  // the last may be shorter
+
+  bool operator==(const FileDigest&) const = default;
+};
+inline constexpr Index kBlockBytes = Index{1} << 20;
+std::uint64_t xxh3(std::span<const std::byte> bytes);
+inline std::uint64_t xxh3(std::string_view text) { return xxh3(std::as_bytes(std::span(text))); }
+
+/// A file in the making, block by block. It has its own name from the beginning: write it where
+/// nobody looks, and rename. Every function throws Error (Code::checkpoint_write), which says how
+/// much room the disk has if that was it.
+class OutputFile {
+ public:
+  /// `expected` bytes will come, for messages.
+  OutputFile(std::filesystem::path path, Index expected);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  /// Writes the rest and returns when the disk has it for good.
+  FileDigest close();
+
+  double write_seconds() const { return write_seconds_; }
+  double sync_seconds() const { return sync_seconds_; }
+
+ private:
+  void write_block();
+
+  std::filesystem::path path_;
+  Index expected_;
+  int file_;
+  std::vector<std::byte> block_;
+  FileDigest digest_;
+  struct Hash;  // of the file so far
+  std::unique_ptr<Hash> hash_;
+  double write_seconds_ = 0, sync_seconds_ = 0;
+};
+
+/// A small text, as a whole: at no moment is there a file of this name with anything else in it
+/// than the old text or the new one. Throws Error (Code::checkpoint_write).
+void write_durably(const std::filesystem::path& path, std::string_view text);
+
+/// Gives what is written a new name, for good; what had that name is replaced, a folder by a
+/// folder. Throws Error (Code::checkpoint_write).
+void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
+
+/// Throws Error (Code::checkpoint_write).
+void make_folder(const std::filesystem::path& path);
+
+/// A file that is there.
+class InputFile {
+ public:
+  /// Throws Error (Code::checkpoint_missing).
+  explicit InputFile(std::string path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  Index bytes() const { return bytes_; }
+  /// Fills `out`. Throws Error (Code::checkpoint_damaged) if the file has not as much, or the disk
+  /// fails.
+  void read(Index offset, std::span<std::byte> out) const;
+
+ private:
+  std::string path_;
+  int file_;
+  Index bytes_ = 0;
+};
+
+}  // namespace zerolab

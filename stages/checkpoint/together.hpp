@@ -1,0 +1,20 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "stages/comm/collectives.hpp"
+
+namespace zerolab {
+
+/// Everybody's text, by rank; of any length.
+std::vector<std::string> share_texts(CommStream& stream, const std::string& mine,
+                                     const std::string& owner);
+
+/// Does a part of a work on every rank, and gives everybody what each of them returned. When ranks
+/// throw an Error, all throw that of the lowest of them: nobody goes on, and nobody waits.
+std::vector<std::string> together(CommStream& stream, const std::string& owner,
+                                  const std::function<std::string()>& part);
+
+}  // namespace zerolab
