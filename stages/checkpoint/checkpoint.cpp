@@ -45,7 +45,7 @@ std::string choose_another(const fs::path& folder) {
 
 std::string latest_of(const fs::path& folder) {
   const std::optional<std::string> text = read_file(folder / kLatest);
-  const std::string tag = text ? trimmed(*text) : "";
+  std::string tag = text ? trimmed(*text) : "";
   if (tag.empty()) {
     missing(fmt::format("{} {}: {}", (folder / kLatest).string(),
                         text ? "is empty" : "cannot be read", tags_text(folder)),
@@ -103,6 +103,7 @@ std::vector<std::string> tags_in(const fs::path& folder) {
   }
   std::sort(found.begin(), found.end());
   std::vector<std::string> tags;
+  tags.reserve(found.size());
   for (auto& [written, tag] : found) tags.push_back(std::move(tag));
   return tags;
 }

@@ -99,6 +99,7 @@ LoadReport told(Runtime& runtime, const std::string& path, const StateSource& so
 void expect_same_model(const ParameterSet& parameters, const std::vector<SavedParameter>& saved,
                        const std::string& from) {
   std::vector<std::string> names;
+  names.reserve(saved.size());
   for (const SavedParameter& each : saved) names.push_back(each.name);
   const auto way_out = "name the model that it is of with --model";
   std::size_t found = 0;

@@ -43,7 +43,9 @@ std::optional<Dtype> dtype_named(std::string_view safetensors_name);
 class SafetensorsWriter {
  public:
   void add(std::string name, Dtype dtype, Shape shape);
-  void note(std::string key, std::string value) { header_.metadata[std::move(key)] = value; }
+  void note(std::string key, std::string value) {
+    header_.metadata[std::move(key)] = std::move(value);
+  }
   const SafetensorsHeader& header() const { return header_; }
   /// The length and the header, padded with blanks so that the data is aligned to 64 bytes.
   std::string text() const;
