@@ -127,7 +127,7 @@ Checkpoint::Checkpoint(fs::path folder) : folder_(std::move(folder)) {
   if (!text) missing(fmt::format("{} cannot be read", file), "check who may read it");
   manifest_ = parse_manifest(*text, file);
   fingerprint_ = xxh3(*text);
-  const std::string called = folder_.filename().string();
+  const std::string called = fs::canonical(folder_).filename().string();
   if (manifest_.tag != called) {
     throw Error(
         Code::checkpoint_damaged,

@@ -58,6 +58,21 @@ fs::path folder_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
+// Swapped in one go, so that there is a whole folder of this name at every moment. Where the file
+// system cannot (NFS), the old one steps aside first.
+void replace_folder(const fs::path& from, const fs::path& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) != 0) {
+    if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP) cannot_write(to, errno);
+    const fs::path aside = from.string() + ".partial";
+    if (::rename(to.c_str(), aside.c_str()) != 0) cannot_write(to, errno);
+    if (::rename(from.c_str(), to.c_str()) != 0) cannot_write(to, errno);
+    if (::rename(aside.c_str(), from.c_str()) != 0) cannot_write(to, errno);
+  }
+  sync_folder(folder_of(to));
+  std::error_code ignored;
+  fs::remove_all(from, ignored);
+}
+
 }  // namespace
 
 std::uint64_t xxh3(std::span<const std::byte> bytes) {
@@ -128,13 +143,7 @@ void write_durably(const fs::path& path, std::string_view text) {
 void rename_durably(const fs::path& from, const fs::path& to) {
   std::error_code unknown;
   if (fs::is_directory(to, unknown) && fs::is_directory(from, unknown)) {
-    // Swapped in one go, so that there is a whole folder of this name at every moment.
-    if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) != 0) {
-      cannot_write(to, errno);
-    }
-    sync_folder(folder_of(to));
-    fs::remove_all(from, unknown);
-    return;
+    return replace_folder(from, to);
   }
   if (::rename(from.c_str(), to.c_str()) != 0) cannot_write(to, errno);
   sync_folder(folder_of(to));
