@@ -34,6 +34,7 @@ constexpr std::string_view kFooter = R"(Examples:
   zerolab train --stage 0 --device-memory 4MiB    what does not fit, and why
   zerolab train --steps 300 --save ck             what it has learned, to go on from
   zerolab generate --resume ck                    what the model has learned to write
+  zerolab merge ck -o model.safetensors           its weights, for other libraries
   zerolab fail --list                             documented failures, on demand
 
 Exit codes:

@@ -16,14 +16,6 @@
 namespace zerolab {
 namespace {
 
-std::string thousands(Index value) {
-  std::string text = fmt::to_string(value);
-  for (auto at = static_cast<Index>(text.size()) - 3; at > 0; at -= 3) {
-    text.insert(static_cast<std::size_t>(at), ",");
-  }
-  return text;
-}
-
 // The highest stage, which has the most settings in use.
 const Effective& highest(const std::vector<Effective>& stages) {
   return *std::max_element(stages.begin(), stages.end(), [](const auto& a, const auto& b) {

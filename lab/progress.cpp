@@ -21,10 +21,29 @@ std::string progress_text(const Progress& progress) {
                      human_bytes(progress.device_bytes));
 }
 
-void ProgressLine::show(const Progress& progress) {
+std::string bytes_text(Index done, Index all, Style style) {
+  constexpr Index kColumns = 20;
+  const bool unicode = style == Style::unicode;
+  std::string bar;
+  for (Index i = 0; i < kColumns; ++i) {
+    const bool filled = (i + 1) * all <= done * kColumns;
+    bar += unicode ? (filled ? "█" : "░") : (filled ? "#" : ".");
+  }
+  return fmt::format("{} {:3}%  {} of {}", bar, done * 100 / all, human_bytes(done),
+                     human_bytes(all));
+}
+
+void ProgressLine::write(const std::string& text) {
   if (!terminal_) return;
-  out_ << kBackAndErase << label_ << "  " << progress_text(progress) << std::flush;
+  out_ << kBackAndErase << label_ << "  " << text << std::flush;
   shown_ = true;
+}
+
+void ProgressLine::show_bytes(Index done, Index all, Style style) {
+  const Index percent = done * 100 / all;
+  if (percent == percent_) return;
+  percent_ = percent;
+  write(bytes_text(done, all, style));
 }
 
 void ProgressLine::clear() {

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "lab/table.hpp"
 #include "stages/base/types.hpp"
 
 namespace zerolab {
@@ -23,6 +24,9 @@ struct Progress {
 /// "step 12/30  loss 3.1416  18.2k tokens/s  device 4.21 MiB".
 std::string progress_text(const Progress& progress);
 
+/// "█████░░░░░░░░░░░░░░░  25%  64.0 MiB of 256 MiB", or with # and dots. `all` is positive.
+std::string bytes_text(Index done, Index all, Style style);
+
 /// One line that is written over again; for a terminal only, silent otherwise.
 class ProgressLine {
  public:
@@ -32,15 +36,20 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  void show(const Progress& progress);
+  void show(const Progress& progress) { write(progress_text(progress)); }
+  /// A bar for bytes that are done, drawn anew as often as the percentage changes.
+  void show_bytes(Index done, Index all, Style style);
   /// Takes the line away, so that something else can be written.
   void clear();
 
  private:
+  void write(const std::string& text);
+
   std::ostream& out_;
   bool terminal_;
   std::string label_;
   bool shown_ = false;
+  Index percent_ = -1;
 };
 
 }  // namespace zerolab

@@ -1,14 +1,17 @@
 #include "lab/subcommands.hpp"
 
+#include "lab/checkpoint_command.hpp"
 #include "lab/doctor.hpp"
 #include "lab/explain.hpp"
 #include "lab/failures/fail.hpp"
+#include "lab/merge.hpp"
 #include "lab/verify.hpp"
 
 namespace zerolab {
 
 std::vector<Subcommand> subcommands_without_ranks() {
-  return {doctor_subcommand(), explain_subcommand(), fail_subcommand(), verify_subcommand()};
+  return {doctor_subcommand(), explain_subcommand(),    fail_subcommand(),
+          merge_subcommand(),  checkpoint_subcommand(), verify_subcommand()};
 }
 
 }  // namespace zerolab

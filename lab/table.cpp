@@ -70,6 +70,14 @@ std::string draw_table(const Table& table, Style style) {
   return text;
 }
 
+std::string thousands(Index value) {
+  std::string text = fmt::to_string(value);
+  for (auto at = static_cast<Index>(text.size()) - 3; at > 0; at -= 3) {
+    text.insert(static_cast<std::size_t>(at), ",");
+  }
+  return text;
+}
+
 std::string human_seconds(double seconds) {
   if (seconds < 1e-3) return fmt::format("{:.0f} us", seconds * 1e6);
   if (seconds < 1) return fmt::format("{:.{}f} ms", seconds * 1e3, seconds < 0.1 ? 1 : 0);

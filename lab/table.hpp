@@ -28,6 +28,9 @@ std::string draw_table(const Table& table, Style style);
 /// How many columns of a terminal a UTF-8 text takes (one per code point).
 std::size_t display_width(std::string_view text);
 
+/// "170,560".
+std::string thousands(Index value);
+
 /// "820 us", "12.3 ms", "1.24 s".
 std::string human_seconds(double seconds);
 

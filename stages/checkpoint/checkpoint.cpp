@@ -109,6 +109,15 @@ std::vector<std::string> tags_in(const fs::path& folder) {
 }
 
 Checkpoint Checkpoint::open(const std::string& name) {
+  Checkpoint checkpoint = open_manifest(name);
+  const std::vector<std::string> problems = checkpoint.problems_of_files();
+  if (!problems.empty()) {
+    throw Error(Code::checkpoint_damaged, problems.front(), checkpoint.way_out());
+  }
+  return checkpoint;
+}
+
+Checkpoint Checkpoint::open_manifest(const std::string& name) {
   try {
     return Checkpoint(folder_named(name));
   } catch (const fs::filesystem_error& error) {
@@ -134,20 +143,19 @@ Checkpoint::Checkpoint(fs::path folder) : folder_(std::move(folder)) {
         fmt::format("{} is of '{}', and its folder is called '{}'", file, manifest_.tag, called),
         "call the folder what the checkpoint is, or take another one");
   }
-  check_files();
 }
 
-void Checkpoint::check_files() const {
-  const auto damaged = [this](const std::string& file, const std::string& why) {
-    throw Error(Code::checkpoint_damaged, fmt::format("{} {}", file, why), way_out());
-  };
+std::vector<std::string> Checkpoint::problems_of_files() const {
+  std::vector<std::string> problems;
   for (std::size_t rank = 0; rank < manifest_.shards.size(); ++rank) {
     std::error_code failed;
     const auto bytes = fs::file_size(file_of(rank), failed);
-    if (failed) damaged(file_of(rank), fmt::format("cannot be read: {}", failed.message()));
     const Index expected = manifest_.shards[rank].digest.bytes;
-    if (static_cast<Index>(bytes) != expected) {
-      damaged(file_of(rank), fmt::format("has {} bytes, the manifest says {}", bytes, expected));
+    if (failed) {
+      problems.push_back(fmt::format("{} cannot be read: {}", file_of(rank), failed.message()));
+    } else if (static_cast<Index>(bytes) != expected) {
+      problems.push_back(
+          fmt::format("{} has {} bytes, the manifest says {}", file_of(rank), bytes, expected));
     }
   }
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_)) {
@@ -155,9 +163,10 @@ void Checkpoint::check_files() const {
     const auto known = std::any_of(manifest_.shards.begin(), manifest_.shards.end(),
                                    [&name](const Shard& shard) { return shard.file == name; });
     if (!is_shard(name) || known) continue;
-    damaged(entry.path().string(),
-            fmt::format("is a shard too many: the manifest has {} ranks", manifest_.world_size()));
+    problems.push_back(fmt::format("{} is a shard too many: the manifest has {} ranks",
+                                   entry.path().string(), manifest_.world_size()));
   }
+  return problems;
 }
 
 Index Checkpoint::bytes() const {

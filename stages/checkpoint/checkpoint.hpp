@@ -36,6 +36,8 @@ class Checkpoint {
   /// Throws Error: Code::checkpoint_missing, which lists the tags there are; as parse_manifest;
   /// Code::checkpoint_damaged for a shard that is missing, has another length, or is one too many.
   static Checkpoint open(const std::string& name);
+  /// The same, but does not look at the shards: to find out what is wrong with them.
+  static Checkpoint open_manifest(const std::string& name);
   /// Whether there is anything that `open` could read.
   static bool exists(const std::string& folder);
 
@@ -47,12 +49,14 @@ class Checkpoint {
   /// Of the manifest, which has the checksums of everything else.
   std::uint64_t fingerprint() const { return fingerprint_; }
   Index bytes() const;
+  /// What a look at the shards finds, a line each that begins with the file: missing ones, those of
+  /// another length, and those that are too many.
+  std::vector<std::string> problems_of_files() const;
   /// What to do if it is damaged: names an earlier one, if there is one.
   std::string way_out() const;
 
  private:
   explicit Checkpoint(std::filesystem::path folder);
-  void check_files() const;
 
   std::filesystem::path folder_;
   Manifest manifest_;

@@ -27,9 +27,13 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+fs::path folder_of(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
 std::string room_on(const fs::path& path, Index needed) {
   std::error_code failed;
-  const fs::space_info space = fs::space(path.parent_path(), failed);
+  const fs::space_info space = fs::space(folder_of(path), failed);
   if (failed) return {};
   return fmt::format(" ({} needed, {} free)", human_bytes(needed),
                      human_bytes(static_cast<Index>(space.available)));
@@ -52,10 +56,6 @@ void sync_folder(const fs::path& folder) {
   ::close(file);
   // Some file systems have no such thing as a folder's sync.
   if (failed != 0 && failed != EINVAL && failed != ENOTSUP) cannot_write(folder, failed);
-}
-
-fs::path folder_of(const fs::path& path) {
-  return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
 // Swapped in one go, so that there is a whole folder of this name at every moment. Where the file
@@ -187,6 +187,22 @@ void InputFile::read(Index offset, std::span<std::byte> out) const {
     offset += got;
     out = out.subspan(static_cast<std::size_t>(got));
   }
+}
+
+FileDigest InputFile::digest(const std::function<void(Index bytes)>& on_block) const {
+  FileDigest digest{.bytes = bytes_, .xxh3 = 0, .blocks = {}};
+  XXH3_state_t whole;
+  XXH3_64bits_reset(&whole);
+  std::vector<std::byte> block;
+  for (Index done = 0; done < bytes_; done += kBlockBytes) {
+    block.resize(static_cast<std::size_t>(std::min(kBlockBytes, bytes_ - done)));
+    read(done, block);
+    XXH3_64bits_update(&whole, block.data(), block.size());
+    digest.blocks.push_back(zerolab::xxh3(block));
+    on_block(static_cast<Index>(block.size()));
+  }
+  digest.xxh3 = XXH3_64bits_digest(&whole);
+  return digest;
 }
 
 }  // namespace zerolab

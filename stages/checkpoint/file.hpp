@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -83,6 +84,9 @@ class InputFile {
   /// Fills `out`. Throws Error (Code::checkpoint_damaged) if the file has not as much, or the disk
   /// fails.
   void read(Index offset, std::span<std::byte> out) const;
+  /// Of all of it, block by block, which is all the memory it takes. `on_block` is told how many
+  /// bytes each block has. Throws as `read`.
+  FileDigest digest(const std::function<void(Index bytes)>& on_block) const;
 
  private:
   std::string path_;

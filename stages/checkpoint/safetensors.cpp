@@ -133,6 +133,21 @@ const TensorEntry* SafetensorsHeader::find(std::string_view name) const {
   return found == tensors.end() ? nullptr : &*found;
 }
 
+std::string difference(const SafetensorsHeader& there, const SafetensorsHeader& expected) {
+  const auto [mine, other] = std::mismatch(there.tensors.begin(), there.tensors.end(),
+                                           expected.tensors.begin(), expected.tensors.end());
+  if (mine != there.tensors.end() || other != expected.tensors.end()) {
+    return fmt::format(
+        "has {}, where the manifest has {}",
+        mine != there.tensors.end() ? fmt::format("'{}'", mine->name) : "no more tensors",
+        other != expected.tensors.end() ? fmt::format("'{}'", other->name) : "no more");
+  }
+  if (there.metadata != expected.metadata) {
+    return "is of another rank or checkpoint than the manifest says";
+  }
+  return {};
+}
+
 std::string_view safetensors_name(Dtype dtype) {
   switch (dtype) {
     case Dtype::fp32:

@@ -35,6 +35,9 @@ struct SafetensorsHeader {
   Index data_bytes() const { return tensors.empty() ? 0 : tensors.back().end; }
 };
 
+/// What `there` has instead of what it should have; empty if the two are the same.
+std::string difference(const SafetensorsHeader& there, const SafetensorsHeader& expected);
+
 /// "F32", "F16", "BF16", and back; nothing for a type that zerolab does not compute with.
 std::string_view safetensors_name(Dtype dtype);
 std::optional<Dtype> dtype_named(std::string_view safetensors_name);

@@ -112,21 +112,8 @@ void StateReader::check_header(std::size_t rank, OpenShard& shard) {
   text.clear();
   read_bytes(rank, shard.file, kLengthBytes, kLengthBytes + length, append);
   const SafetensorsHeader header = parse_header(text, shard.file.bytes(), name);
-  const SafetensorsHeader expected = checkpoint_.manifest().shard_header(rank).header();
-  const auto different = std::mismatch(header.tensors.begin(), header.tensors.end(),
-                                       expected.tensors.begin(), expected.tensors.end());
-  if (different.first != header.tensors.end() || different.second != expected.tensors.end()) {
-    const bool there = different.first != header.tensors.end();
-    damaged(name,
-            fmt::format("has {}, where the manifest has {}",
-                        there ? fmt::format("'{}'", different.first->name) : "no more tensors",
-                        different.second != expected.tensors.end()
-                            ? fmt::format("'{}'", different.second->name)
-                            : "no more"));
-  }
-  if (header.metadata != expected.metadata) {
-    damaged(name, "is of another rank or checkpoint than the manifest says");
-  }
+  const std::string wrong = difference(header, checkpoint_.manifest().shard_header(rank).header());
+  if (!wrong.empty()) damaged(name, wrong);
   for (const TensorEntry& entry : header.tensors) {
     shard.begins.emplace(entry.name, header.data_begin + entry.begin);
   }
@@ -165,6 +152,7 @@ const std::vector<std::byte>& StateReader::block(std::size_t rank, const InputFi
     blocks_.front().number = number;
   }
   std::vector<std::byte>& bytes = blocks_.front().bytes;
+  bytes.reserve(static_cast<std::size_t>(kBlockBytes));  // and never more than that
   bytes.resize(static_cast<std::size_t>(end - begin));
   file.read(begin, bytes);
   bytes_read_ += end - begin;
