@@ -162,7 +162,8 @@ LoadReport load_weights(Runtime& runtime, Engine& engine, const Checkpoint& chec
 LoadReport load_weights(Runtime& runtime, Engine& engine, const std::string& file) {
   const Clock::time_point start = Clock::now();
   WeightsFile weights(file, tied_names(engine.model()));
-  expect_same_model(engine.model().parameters(), weights.parameters(), file);
+  expect_same_model(engine.model().parameters(), weights.parameters(),
+                    weights.of_gpt2() ? file + ", read as a file of GPT-2," : file);
   load_parameters(runtime, engine, weights, [](const Parameter&) { return kWeights; });
   return told(runtime, file, weights, start);
 }

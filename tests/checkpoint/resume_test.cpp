@@ -37,31 +37,8 @@ std::vector<std::string> behind(const std::vector<std::string>& lines, std::size
 }
 
 /// The states of a training that has just been set up and has loaded.
-States loaded_states(int ranks, Training training, const std::string& name) {
-  States states;
-  training.resume = [&states, resume = resuming(training, name).resume](Runtime& runtime,
-                                                                        Engine& engine) {
-    resume(runtime, engine);
-    States now = states_of(runtime, engine);
-    if (runtime.rank() == 0) states = std::move(now);
-  };
-  run(ranks, training);
-  return states;
-}
-
-/// Trains and saves after the last step; returns the states that were saved.
-States saved_states(int ranks, Training training, const std::filesystem::path& folder) {
-  States states;
-  training = saving(training, folder, {training.steps});
-  training.after_step = [&states, save = training.after_step, steps = training.steps](
-                            Runtime& runtime, Engine& engine) {
-    save(runtime, engine);
-    if (engine.steps_done() != steps) return;
-    States now = states_of(runtime, engine);
-    if (runtime.rank() == 0) states = std::move(now);
-  };
-  run(ranks, training);
-  return states;
+States loaded_states(int ranks, const Training& training, const std::string& name) {
+  return states_behind(ranks, training, resuming(training, name).resume);
 }
 
 /// The same step cut in another way: 24 sequences, one a micro-step.

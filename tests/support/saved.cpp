@@ -88,4 +88,30 @@ States states_of(Runtime& runtime, Engine& engine) {
   return states;
 }
 
+States saved_states(int ranks, Training training, const std::filesystem::path& folder) {
+  States states;
+  training = saving(training, folder, {training.steps});
+  training.after_step = [&states, save = training.after_step, steps = training.steps](
+                            Runtime& runtime, Engine& engine) {
+    save(runtime, engine);
+    if (engine.steps_done() != steps) return;
+    States now = states_of(runtime, engine);
+    if (runtime.rank() == 0) states = std::move(now);
+  };
+  run(ranks, training);
+  return states;
+}
+
+States states_behind(int ranks, Training training,
+                     const std::function<void(Runtime&, Engine&)>& loading) {
+  States states;
+  training.resume = [&states, loading](Runtime& runtime, Engine& engine) {
+    loading(runtime, engine);
+    States now = states_of(runtime, engine);
+    if (runtime.rank() == 0) states = std::move(now);
+  };
+  run(ranks, training);
+  return states;
+}
+
 }  // namespace zerolab::test

@@ -25,4 +25,11 @@ std::map<std::string, std::vector<std::uint32_t>> states_of(Runtime& runtime, En
 /// Those right behind loading, or after this step.
 using States = std::map<std::string, std::vector<std::uint32_t>>;
 
+/// Trains and saves after the last step; returns the states that were saved.
+States saved_states(int ranks, Training training, const std::filesystem::path& folder);
+
+/// The states of a training that has just been set up and has done this (Training::resume).
+States states_behind(int ranks, Training training,
+                     const std::function<void(Runtime&, Engine&)>& loading);
+
 }  // namespace zerolab::test
