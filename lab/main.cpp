@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <csignal>
 #include <filesystem>
 #include <iostream>
 #include <mutex>
@@ -119,6 +120,7 @@ int fail(const Error& error, const ErrorStyle& style) {
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   const zerolab::ErrorStyle style = zerolab::error_style(arguments);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error, and told as one
   try {
     return zerolab::run(arguments, style);
   } catch (const zerolab::Error& error) {

@@ -14,9 +14,14 @@ namespace {
 
 using Json = nlohmann::json;
 
+// The library copies and writes nested values by recursion.
+constexpr std::size_t kMostLevels = 100;
+
 // Watches the parser go by and notes every key that its object already has.
 class DuplicateWatch {
  public:
+  struct TooDeep {};
+
   explicit DuplicateWatch(std::vector<std::string>& found) : found_(found) {}
 
   bool operator()(Json::parse_event_t event, const Json& parsed) {
@@ -24,6 +29,7 @@ class DuplicateWatch {
       case Json::parse_event_t::object_start:
       case Json::parse_event_t::array_start:
         levels_.emplace_back();
+        if (levels_.size() > kMostLevels) throw TooDeep();
         break;
       case Json::parse_event_t::object_end:
       case Json::parse_event_t::array_end:
@@ -98,6 +104,10 @@ Json parse_json(std::string_view text, const std::string& name,
     Json value = Json::parse(text, callback, true, true);
     if (duplicates != nullptr) *duplicates = std::move(found);
     return value;
+  } catch (const DuplicateWatch::TooDeep&) {
+    throw Error(Code::config_syntax,
+                fmt::format("{}: more than {} levels inside of each other", name, kMostLevels),
+                "write it with fewer");
   } catch (const Json::parse_error& error) {
     throw Error(Code::config_syntax, describe(error, text, name), "correct the JSON at this place");
   } catch (const Json::exception& error) {  // a number that no double can hold

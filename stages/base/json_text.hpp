@@ -9,7 +9,8 @@ namespace zerolab {
 
 /// A JSON text written by a person; comments are allowed. `name` is how messages call it, usually
 /// its path. `duplicates`, if given, receives the dotted paths of keys that an object has twice;
-/// the last one counts. Throws Error (Code::config_syntax) with line and column.
+/// the last one counts. Throws Error (Code::config_syntax) with line and column, and for more than
+/// 100 levels of lists and objects.
 nlohmann::json parse_json(std::string_view text, const std::string& name,
                           std::vector<std::string>* duplicates = nullptr);
 

@@ -4,15 +4,19 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "stages/base/error.hpp"
 #include "stages/base/nearest.hpp"
-#include "stages/base/read_file.hpp"
 
 namespace zerolab {
 namespace fs = std::filesystem;
 namespace {
+
+// No manifest of this world is so long; memory is not taken for whatever lies in its place.
+constexpr Index kMostManifestBytes = Index{1} << 28;
+constexpr Index kMostLatestBytes = 4096;
 
 [[noreturn]] void missing(const std::string& what, const std::string& way_out) {
   throw Error(Code::checkpoint_missing, what, way_out);
@@ -44,16 +48,20 @@ std::string choose_another(const fs::path& folder) {
 }
 
 std::string latest_of(const fs::path& folder) {
-  const std::optional<std::string> text = read_file(folder / kLatest);
-  std::string tag = text ? trimmed(*text) : "";
-  if (tag.empty()) {
-    missing(fmt::format("{} {}: {}", (folder / kLatest).string(),
-                        text ? "is empty" : "cannot be read", tags_text(folder)),
+  const std::string file = (folder / kLatest).string();
+  std::string tag;
+  try {
+    tag = trimmed(read_text(file, kMostLatestBytes));
+  } catch (const Error& error) {
+    missing(fmt::format("{}; {}", error.what_happened(), tags_text(folder)),
             choose_another(folder));
   }
+  if (tag.empty()) {
+    missing(fmt::format("{} is empty; {}", file, tags_text(folder)), choose_another(folder));
+  }
   if (!is_tag(tag) || !fs::exists(folder / tag / kManifest)) {
-    missing(fmt::format("{} names '{}', which is no checkpoint there: {}",
-                        (folder / kLatest).string(), tag.substr(0, 200), tags_text(folder)),
+    missing(fmt::format("{} names '{}', which is no checkpoint there; {}", file, tag.substr(0, 200),
+                        tags_text(folder)),
             choose_another(folder));
   }
   return tag;
@@ -75,7 +83,7 @@ fs::path folder_named(const std::string& name) {
   }
   const std::string tag = name.substr(colon + 1);
   if (!is_tag(tag) || !fs::exists(folder / tag / kManifest)) {
-    missing(fmt::format("there is no checkpoint '{}'{}: {}", tag,
+    missing(fmt::format("there is no checkpoint '{}'{}; {}", tag,
                         did_you_mean(tag, tags_in(folder)), tags_text(folder)),
             choose_another(folder));
   }
@@ -101,7 +109,11 @@ std::vector<std::string> tags_in(const fs::path& folder) {
     const fs::file_time_type written = fs::last_write_time(entry->path() / kManifest, none);
     if (!none) found.emplace_back(written, tag);
   }
-  std::sort(found.begin(), found.end());
+  // Where the clock of the disk is coarse, step 9 is before step 10.
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    return std::tuple(a.first, a.second.size(), a.second) <
+           std::tuple(b.first, b.second.size(), b.second);
+  });
   std::vector<std::string> tags;
   tags.reserve(found.size());
   for (auto& [written, tag] : found) tags.push_back(std::move(tag));
@@ -132,10 +144,9 @@ bool Checkpoint::exists(const std::string& folder) {
 
 Checkpoint::Checkpoint(fs::path folder) : folder_(std::move(folder)) {
   const std::string file = (folder_ / kManifest).string();
-  const std::optional<std::string> text = read_file(file);
-  if (!text) missing(fmt::format("{} cannot be read", file), "check who may read it");
-  manifest_ = parse_manifest(*text, file);
-  fingerprint_ = xxh3(*text);
+  const std::string text = read_text(file, kMostManifestBytes);
+  manifest_ = parse_manifest(text, file);
+  fingerprint_ = xxh3(text);
   const std::string called = fs::canonical(folder_).filename().string();
   if (manifest_.tag != called) {
     throw Error(

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #define XXH_INLINE_ALL
@@ -31,21 +32,35 @@ fs::path folder_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
-std::string room_on(const fs::path& path, Index needed) {
+std::string free_on_disk(const fs::path& path) {
   std::error_code failed;
   const fs::space_info space = fs::space(folder_of(path), failed);
-  if (failed) return {};
-  return fmt::format(" ({} needed, {} free)", human_bytes(needed),
-                     human_bytes(static_cast<Index>(space.available)));
+  return failed ? "?" : human_bytes(static_cast<Index>(space.available));
 }
 
-[[noreturn]] void cannot_write(const fs::path& path, int error, Index needed = 0) {
-  const bool room = needed > 0 && (error == ENOSPC || error == EDQUOT || error == EFBIG);
-  throw Error(Code::checkpoint_write,
-              fmt::format("{} cannot be written: {}{}", path.string(), std::strerror(error),
-                          room ? room_on(path, needed) : ""),
-              room ? "make room, or keep fewer checkpoints (--keep); earlier ones are whole"
-                   : "name a folder that may be written; earlier checkpoints are whole");
+std::string longest_file() {
+  rlimit limit = {};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "?";
+  return human_bytes(static_cast<Index>(limit.rlim_cur));
+}
+
+// `needed` bytes, of which `written` are there, if it is about bytes.
+[[noreturn]] void cannot_write(const fs::path& path, int error, Index needed = 0,
+                               Index written = 0) {
+  std::string why = std::strerror(error);
+  std::string way_out = "name a folder that may be written; earlier checkpoints are whole";
+  if (error == ENOSPC || error == EDQUOT) {
+    if (needed > 0) {
+      why += fmt::format(" ({} needed, of which {} are written; {} free)", human_bytes(needed),
+                         human_bytes(written), free_on_disk(path));
+    }
+    way_out = "make room, or keep fewer checkpoints (--keep); earlier ones are whole";
+  } else if (error == EFBIG) {
+    why += fmt::format(" ({} needed, a file may have {})", human_bytes(needed), longest_file());
+    way_out = "allow larger files (ulimit -f), or use more ranks; earlier checkpoints are whole";
+  }
+  throw Error(Code::checkpoint_write, fmt::format("{} cannot be written: {}", path.string(), why),
+              way_out);
 }
 
 // What was renamed in it is on the disk for good.
@@ -94,7 +109,9 @@ OutputFile::OutputFile(fs::path path, Index expected)
 }
 
 OutputFile::~OutputFile() {
-  if (file_ >= 0) ::close(file_);
+  if (file_ < 0) return;
+  ::close(file_);
+  ::unlink(path_.c_str());
 }
 
 void OutputFile::write(std::span<const std::byte> bytes) {
@@ -114,7 +131,11 @@ void OutputFile::write_block() {
   for (std::span<const std::byte> rest = block_; !rest.empty();) {
     const ssize_t written = ::write(file_, rest.data(), rest.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) cannot_write(path_, errno, expected_);
+    if (written < 0) {
+      const auto unwritten = static_cast<Index>(rest.size());
+      const Index in_block = static_cast<Index>(block_.size()) - unwritten;
+      cannot_write(path_, errno, expected_, digest_.bytes + in_block);
+    }
     rest = rest.subspan(static_cast<std::size_t>(written));
   }
   digest_.bytes += static_cast<Index>(block_.size());
@@ -125,8 +146,12 @@ void OutputFile::write_block() {
 FileDigest OutputFile::close() {
   if (!block_.empty()) write_block();
   const Clock::time_point start = Clock::now();
-  if (::fsync(file_) != 0) cannot_write(path_, errno, expected_);
-  if (::close(std::exchange(file_, -1)) != 0) cannot_write(path_, errno, expected_);
+  if (::fsync(file_) != 0) cannot_write(path_, errno, expected_, digest_.bytes);
+  if (::close(std::exchange(file_, -1)) != 0) {
+    const int error = errno;
+    ::unlink(path_.c_str());
+    cannot_write(path_, error, expected_, digest_.bytes);
+  }
   sync_seconds_ += seconds_since(start);
   digest_.xxh3 = XXH3_64bits_digest(&hash_->state);
   return digest_;
@@ -137,7 +162,12 @@ void write_durably(const fs::path& path, std::string_view text) {
   OutputFile file(partial, static_cast<Index>(text.size()));
   file.write(text);
   file.close();
-  rename_durably(partial, path);
+  try {
+    rename_durably(partial, path);
+  } catch (const Error&) {
+    ::unlink(partial.c_str());
+    throw;
+  }
 }
 
 void rename_durably(const fs::path& from, const fs::path& to) {
@@ -156,7 +186,8 @@ void make_folder(const fs::path& path) {
 }
 
 InputFile::InputFile(std::string path)
-    : path_(std::move(path)), file_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
+    // Who names a pipe is told so, rather than waiting for somebody to write into it.
+    : path_(std::move(path)), file_(::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
   struct stat status = {};
   std::string why;
   if (file_ < 0 || ::fstat(file_, &status) != 0) {
@@ -203,6 +234,19 @@ FileDigest InputFile::digest(const std::function<void(Index bytes)>& on_block) c
   }
   digest.xxh3 = XXH3_64bits_digest(&whole);
   return digest;
+}
+
+std::string read_text(const std::string& path, Index most) {
+  const InputFile file(path);
+  if (file.bytes() > most) {
+    throw Error(
+        Code::checkpoint_damaged,
+        fmt::format("{} has {} bytes, and no such file has more than {}", path, file.bytes(), most),
+        "take another checkpoint");
+  }
+  std::string text(static_cast<std::size_t>(file.bytes()), '\0');
+  file.read(0, std::as_writable_bytes(std::span(text)));
+  return text;
 }
 
 }  // namespace zerolab

@@ -28,8 +28,8 @@ std::uint64_t xxh3(std::span<const std::byte> bytes);
 inline std::uint64_t xxh3(std::string_view text) { return xxh3(std::as_bytes(std::span(text))); }
 
 /// A file in the making, block by block. It has its own name from the beginning: write it where
-/// nobody looks, and rename. Every function throws Error (Code::checkpoint_write), which says how
-/// much room the disk has if that was it.
+/// nobody looks, and rename. One that is not closed is taken away. Every function throws Error
+/// (Code::checkpoint_write), which says how much room the disk has if that was it.
 class OutputFile {
  public:
   /// `expected` bytes will come, for messages.
@@ -93,5 +93,9 @@ class InputFile {
   int file_;
   Index bytes_ = 0;
 };
+
+/// All of a file of at most so many bytes. Throws Error: as InputFile; Code::checkpoint_damaged if
+/// it has more.
+std::string read_text(const std::string& path, Index most);
 
 }  // namespace zerolab

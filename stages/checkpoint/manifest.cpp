@@ -19,6 +19,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kFormat = "zerolab checkpoint";
 constexpr const char* kChecksum = "xxh3";
 constexpr std::size_t kHexDigits = 16;
+constexpr Index kMostElements = Index{1} << 56;  // of all parameters: no count of bytes overflows
 
 std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
 
@@ -88,7 +89,7 @@ class Reader {
     const bool whole =
         json_.is_number_unsigned() || (json_.is_number_integer() && json_.get<std::int64_t>() >= 0);
     if (!whole || json_.get<std::uint64_t>() > static_cast<std::uint64_t>(most)) {
-      refuse(fmt::format("is {}, no whole number from 0 to {}", json_.dump(), most));
+      refuse(fmt::format("is {}, no whole number from 0 to {}", json_.dump().substr(0, 40), most));
     }
     return json_.get<Index>();
   }
@@ -116,7 +117,7 @@ class Reader {
     std::uint64_t value = 0;
     const char* end = digits.data() + digits.size();
     const auto [stopped, failed] = std::from_chars(digits.data(), end, value, 16);
-    if (failed != std::errc() || stopped != end || digits.size() != kHexDigits) {
+    if (failed != std::errc() || stopped != end || hex(value) != digits) {
       refuse(fmt::format("has '{}', no 16 hexadecimal digits", digits));
     }
     return value;
@@ -153,7 +154,7 @@ SavedParameter parameter_of(const Reader& json) {
   Index numel = 1;
   for (const Reader& extent : json.at("shape").list()) {
     parameter.shape.push_back(extent.count());
-    if (__builtin_mul_overflow(numel, parameter.shape.back(), &numel) || numel > (Index{1} << 56)) {
+    if (__builtin_mul_overflow(numel, parameter.shape.back(), &numel) || numel > kMostElements) {
       json.at("shape").refuse("is beyond all bounds");
     }
   }
@@ -172,11 +173,13 @@ Shard shard_of(const Reader& json, const std::map<std::string, std::size_t>& par
   if (static_cast<Index>(shard.digest.blocks.size()) != ceil_div(shard.digest.bytes, kBlockBytes)) {
     json.at("blocks").refuse("has not one checksum for every block");
   }
+  std::set<std::size_t> seen;
   for (const Reader& slice : json.at("slices").list()) {
     const auto found = parameters.find(slice.at("parameter").text());
     if (found == parameters.end()) slice.at("parameter").refuse("is no parameter of the model");
     const Range range{slice.at("begin").count(), slice.at("end").count()};
     if (range.begin >= range.end) slice.refuse("is empty, or ends before it begins");
+    if (!seen.insert(found->second).second) slice.at("parameter").refuse("comes twice");
     shard.slices.push_back({found->second, range});
   }
   return shard;
@@ -217,6 +220,29 @@ void check_coverage(const Manifest& manifest, const std::string& file) {
                                   covered[i], manifest.parameters[i].name,
                                   to_string(manifest.parameters[i].shape), numel));
   }
+}
+
+// The header of a shard follows from the manifest, so its length does, too.
+void check_lengths(const Manifest& manifest, const std::string& file) {
+  for (std::size_t rank = 0; rank < manifest.shards.size(); ++rank) {
+    const Shard& shard = manifest.shards[rank];
+    const SafetensorsWriter writer = manifest.shard_header(rank);
+    const Index needed = static_cast<Index>(writer.text().size()) + writer.header().data_bytes();
+    if (needed == shard.digest.bytes) continue;
+    no_manifest(file, fmt::format("{} has {} bytes, and what is in it needs {}", shard.file,
+                                  shard.digest.bytes, needed));
+  }
+}
+
+Json parse(std::string_view text, const std::string& file) {
+  std::vector<std::string> twice;
+  try {
+    parse_json(text, file, &twice);
+  } catch (const Error& error) {
+    no_manifest(file, "it is no JSON: " + error.what_happened());
+  }
+  if (!twice.empty()) no_manifest(file, fmt::format("it has '{}' twice", twice.front()));
+  return Json::parse(text, nullptr, true, true);  // the same in the order in which it is written
 }
 
 void check_version(const Reader& json, const std::string& file) {
@@ -326,8 +352,7 @@ Shard shard_in(std::string_view text, const Manifest& manifest, std::size_t rank
 }
 
 Manifest parse_manifest(std::string_view text, const std::string& file) {
-  const Json parsed = Json::parse(text, nullptr, false);
-  if (parsed.is_discarded()) no_manifest(file, "it is no JSON");
+  const Json parsed = parse(text, file);
   const Reader json(file, "", parsed);
   check_version(json, file);
   if (json.at(kChecksum).hash() != checksum_of(parsed)) {
@@ -350,17 +375,21 @@ Manifest parse_manifest(std::string_view text, const std::string& file) {
   const Reader scaler = json.at("loss_scaler");
   manifest.progress.scaler = {scaler.at("scale").number(), scaler.at("forgiven").count(),
                               scaler.at("good_steps").count()};
+  if (!(manifest.progress.scaler.scale > 0)) scaler.at("scale").refuse("is no scale");
   manifest.hashes = json.at("state_hashes").hashes();
   if (manifest.hashes.size() != 1 + manifest.moments.size()) {
     json.at("state_hashes").refuse("has not one hash for the weights and each of the moments");
   }
   manifest.run = json.at("run").json();
   std::map<std::string, std::size_t> ids;
+  Index elements = 0;
   for (const Reader& parameter : json.at("parameters").list()) {
     manifest.parameters.push_back(parameter_of(parameter));
     if (!ids.emplace(manifest.parameters.back().name, ids.size()).second) {
       parameter.at("name").refuse("comes twice");
     }
+    elements += numel(manifest.parameters.back().shape);
+    if (elements > kMostElements) parameter.at("shape").refuse("is beyond all bounds");
   }
   const Json& tied = json.at("tied").json();
   if (!tied.is_object()) json.at("tied").refuse("is no object");
@@ -379,6 +408,7 @@ Manifest parse_manifest(std::string_view text, const std::string& file) {
         .refuse(fmt::format("is not the number of shards ({})", manifest.world_size()));
   }
   check_coverage(manifest, file);
+  check_lengths(manifest, file);
   return manifest;
 }
 

@@ -73,7 +73,7 @@ class EntryReader {
 
   Index whole(const nlohmann::json& value, const char* key) const {
     if (!value.is_number_unsigned() || value.get<std::uint64_t>() > (std::uint64_t{1} << 62)) {
-      refuse(fmt::format("has {} in its {}, which is no count", value.dump(), key));
+      refuse(fmt::format("has {} in its {}, which is no count", value.dump().substr(0, 40), key));
     }
     return value.get<Index>();
   }

@@ -51,11 +51,24 @@ void remove_leftovers(const fs::path& folder) {
   for (const fs::path& path : leftovers) fs::remove_all(path, failed);
 }
 
+// A save replaces a checkpoint of the same tag, and nothing else.
+void refuse_other_things(const fs::path& path) {
+  std::error_code failed;
+  if (fs::exists(path / kManifest, failed) || !fs::exists(path, failed)) return;
+  if (fs::is_directory(path, failed) && fs::is_empty(path, failed)) return;
+  throw Error(
+      Code::checkpoint_write,
+      fmt::format("{} cannot be written: it is there, and no checkpoint of zerolab", path.string()),
+      "move it away, or save into another folder");
+}
+
 // One after the other the oldest; the folder first loses its name, so that none is half there.
-std::string remove_beyond(const fs::path& folder, Index keep) {
+// Whatever the clock says, the newest stays.
+std::string remove_beyond(const fs::path& folder, Index keep, const std::string& newest) {
   if (keep == 0) return {};
-  const std::vector<std::string> tags = tags_in(folder);
-  const auto count = static_cast<Index>(tags.size());
+  std::vector<std::string> tags = tags_in(folder);
+  std::erase(tags, newest);
+  const auto count = static_cast<Index>(tags.size()) + 1;
   std::error_code failed;
   for (Index i = 0; i < count - keep && !failed; ++i) {
     const std::string& tag = tags[static_cast<std::size_t>(i)];
@@ -143,6 +156,7 @@ class Save {
     if (!writes_first()) return {};
     make_folder(to_.folder);
     remove_leftovers(to_.folder);
+    refuse_other_things(to_.folder / manifest_.tag);
     make_folder(partial_);
     return {};
   }
@@ -215,7 +229,7 @@ class Save {
     file.close();
     rename_durably(partial_, to_.folder / manifest_.tag);
     write_durably(to_.folder / kLatest, manifest_.tag + "\n");
-    const std::string note = remove_beyond(to_.folder, to_.keep);
+    const std::string note = remove_beyond(to_.folder, to_.keep, manifest_.tag);
     if (!note.empty()) {
       report_.note = note;
       runtime_.recorder.record(NoteEvent{note});

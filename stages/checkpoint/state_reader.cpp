@@ -95,6 +95,11 @@ const StateReader::OpenShard& StateReader::shard(std::size_t rank) {
   std::unique_ptr<OpenShard>& shard = shards_[rank];
   if (!shard) {
     auto opened = std::make_unique<OpenShard>(checkpoint_.file_of(rank));
+    const Index expected = checkpoint_.manifest().shards[rank].digest.bytes;
+    if (opened->file.bytes() != expected) {  // it has changed since the checkpoint was opened
+      damaged(opened->file.path(),
+              fmt::format("has {} bytes, the manifest says {}", opened->file.bytes(), expected));
+    }
     check_header(rank, *opened);
     shard = std::move(opened);
   }

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "stages/base/error.hpp"
+#include "stages/comm/job.hpp"
 
 namespace zerolab {
 namespace {
@@ -13,6 +14,11 @@ namespace {
 constexpr char kFailed = '!';
 constexpr char kDone = '.';
 constexpr char kEnd = '\0';  // of a field
+
+std::string text_of(const Error& error) {
+  return fmt::format("{}{}{}{}{}{}{}", kFailed, static_cast<int>(error.code()), kEnd,
+                     error.what_happened(), kEnd, error.way_out(), kEnd);
+}
 
 std::string field_at(const std::string& text, std::size_t number) {
   std::size_t begin = 1;
@@ -45,8 +51,9 @@ std::vector<std::string> together(CommStream& stream, const std::string& owner,
   try {
     mine = kDone + part();
   } catch (const Error& error) {
-    mine = fmt::format("{}{}{}{}{}{}{}", kFailed, static_cast<int>(error.code()), kEnd,
-                       error.what_happened(), kEnd, error.way_out(), kEnd);
+    mine = text_of(error);
+  } catch (const std::exception& error) {
+    mine = text_of(internal_error(error.what()));
   }
   std::vector<std::string> results = share_texts(stream, mine, owner);
   for (std::string& text : results) {

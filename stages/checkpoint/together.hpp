@@ -13,7 +13,8 @@ std::vector<std::string> share_texts(CommStream& stream, const std::string& mine
                                      const std::string& owner);
 
 /// Does a part of a work on every rank, and gives everybody what each of them returned. When ranks
-/// throw an Error, all throw that of the lowest of them: nobody goes on, and nobody waits.
+/// throw, all throw the Error of the lowest of them (what is none is Code::internal): nobody goes
+/// on, and nobody waits.
 std::vector<std::string> together(CommStream& stream, const std::string& owner,
                                   const std::function<std::string()>& part);
 
