@@ -53,7 +53,7 @@ std::vector<std::string> together(CommStream& stream, const std::string& owner,
   } catch (const Error& error) {
     mine = text_of(error);
   } catch (const std::exception& error) {
-    mine = text_of(internal_error(error.what()));
+    mine = text_of(internal_error(fmt::format("rank {}: {}", stream.rank(), error.what())));
   }
   std::vector<std::string> results = share_texts(stream, mine, owner);
   for (std::string& text : results) {
