@@ -180,6 +180,10 @@ RunOptions finish(RawFlags& raw, bool under_mpirun) {
                                            {raw.mended, "--mend", &options.mended}}) {
     if (!name.empty()) *chosen = find_mistake(name, flag).name;
   }
+  if (options.broken && find_mistake(*options.broken, "--break").save && !options.saving.folder) {
+    refuse(fmt::format("--break {} without --save: it is made while saving", *options.broken),
+           "name a folder of checkpoints with --save, and what it does can be seen");
+  }
   if (options.broken && options.mended) {
     refuse("--break contradicts --mend", "leave one of them out");
   }

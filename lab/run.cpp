@@ -237,7 +237,10 @@ Training training_for(const Plan& plan, const Effective& effective, int rank) {
     training.validation_sequences = kValidationSequences;
     training.validate_every = plan.options.validate_every;
   }
-  if (plan.options.broken) find_mistake(*plan.options.broken, "--break").make(training, rank);
+  if (plan.options.broken) {
+    const Mistake mistake = find_mistake(*plan.options.broken, "--break");
+    if (mistake.make) mistake.make(training, rank);
+  }
   if (plan.options.mended) find_mistake(*plan.options.mended, "--mend").mend(training, rank);
   return training;
 }

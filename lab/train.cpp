@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "lab/commands.hpp"
+#include "lab/failures/mistakes/mistake.hpp"
 #include "lab/print.hpp"
 #include "stages/checkpoint/consolidate.hpp"
 #include "stages/checkpoint/load.hpp"
@@ -23,18 +24,26 @@ void begin(Training& training, const Plan& plan, Printer& print) {
   };
 }
 
+Mistake::Save save_of(const Plan& plan) {
+  if (plan.options.broken) {
+    const Mistake mistake = find_mistake(*plan.options.broken, "--break");
+    if (mistake.save) return mistake.save;
+  }
+  return save_checkpoint;
+}
+
 void save_when_due(Training& training, const Plan& plan, const Effective& effective,
                    Printer& print) {
   const Saving& saving = plan.options.saving;
   if (!saving.folder && !saving.weights_file) return;
   const auto run = run_for_checkpoint(plan, effective);
-  training.after_step = [&saving, &print, run, steps = training.steps](Runtime& runtime,
-                                                                       Engine& engine) {
+  training.after_step = [&saving, &print, run, save = save_of(plan), steps = training.steps](
+                            Runtime& runtime, Engine& engine) {
     const Index step = engine.steps_done();
     const bool last = step == steps;
     if (saving.folder && (last || (saving.every > 0 && step % saving.every == 0))) {
-      print.saved(save_checkpoint(runtime, engine,
-                                  {.folder = *saving.folder, .keep = saving.keep, .run = run}));
+      print.saved(
+          save(runtime, engine, {.folder = *saving.folder, .keep = saving.keep, .run = run}));
     }
     if (saving.weights_file && last) {
       print.consolidated(consolidate(runtime, engine, *saving.weights_file, run));

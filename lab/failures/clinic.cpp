@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <regex>
 
 #include "lab/failures/evidence.hpp"
@@ -16,6 +17,7 @@
 #include "stages/base/error.hpp"
 #include "stages/base/read_file.hpp"
 #include "stages/base/types.hpp"
+#include "stages/checkpoint/checkpoint.hpp"
 
 namespace zerolab {
 namespace fs = std::filesystem;
@@ -57,20 +59,43 @@ Json documents_of(const RunResult& result, const fs::path& folder) {
   return known;
 }
 
-/// The line of a run with what its braces stand for.
-std::string line_of(const ClinicRun& run, const fs::path& config, const Findings& findings) {
-  constexpr std::string_view kConfig = "{config}";
-  const std::size_t at = run.line.find(kConfig);
-  if (at == std::string::npos) return findings.filled_in(run.line);
-  return findings.filled_in(run.line.substr(0, at)) + quoted(config.string()) +
-         findings.filled_in(run.line.substr(at + kConfig.size()));
+/// The line of a run with what its braces stand for: {these names} the paths, others expressions.
+std::string line_of(const ClinicRun& run, const std::map<std::string, fs::path>& paths,
+                    const Findings& findings) {
+  std::string line, rest = run.line;
+  for (std::smatch found; std::regex_search(rest, found, std::regex("\\{(config|folder)\\}"));) {
+    line += findings.filled_in(found.prefix()) + quoted(paths.at(found[1]).string());
+    rest = found.suffix();
+  }
+  return line + findings.filled_in(rest);
 }
 
-/// Where a run's files go: its folder, and its configuration beside it.
+/// Takes away what an earlier examination has left in the folder that runs share: checkpoints and
+/// files of weights. Throws Error (Code::output_folder) rather than touch anything else.
+void empty_shared_folder(const fs::path& folder) {
+  const auto ours = [](const fs::path& path) {
+    const std::string name = path.filename().string();
+    return name == kLatest || path.extension() == ".safetensors" || fs::exists(path / kManifest);
+  };
+  if (!fs::exists(folder)) return;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_directory() || ours(entry.path()) || ours(entry.path().parent_path())) continue;
+    throw Error(Code::output_folder,
+                fmt::format("{} is of no checkpoint, and {} would be emptied",
+                            entry.path().string(), folder.string()),
+                "name another folder with --out");
+  }
+  fs::remove_all(folder);
+}
+
+/// Where a run's files go: its folder, its configuration beside it, and what it shares with others.
 class Bench {
  public:
   Bench(fs::path program, fs::path folder, int ranks)
-      : program_(std::move(program)), folder_(std::move(folder)), ranks_(ranks) {}
+      : program_(std::move(program)), folder_(std::move(folder)), ranks_(ranks) {
+    empty_shared_folder(shared());
+    fs::create_directories(shared());
+  }
 
   /// Runs it, and adds what it left to the findings under its name.
   RunResult run(const ClinicRun& run, const std::string& name, Findings& findings) const {
@@ -79,8 +104,9 @@ class Bench {
     const fs::path config = folder_ / (name + "_config.json");
     if (!run.config.empty()) std::ofstream(config) << run.config;
     RunResult result;
-    result.line = fmt::format("{} -n {} --out {}", line_of(run, config, findings), ranks_,
-                              quoted(folder.string()));
+    result.line = line_of(run, {{"config", config}, {"folder", shared()}}, findings);
+    if (result.line.find(" -n ") == std::string::npos) result.line += fmt::format(" -n {}", ranks_);
+    result.line += " --out " + quoted(folder.string());
     const fs::path out = folder_ / (name + ".out");
     const fs::path err = folder_ / (name + ".err");
     const std::string shell = fmt::format("timeout -k 5 {} {} {} --plain >{} 2>{} </dev/null",
@@ -101,6 +127,8 @@ class Bench {
   fs::path folder_of(const std::string& name) const { return folder_ / name; }
 
  private:
+  fs::path shared() const { return folder_ / "shared"; }
+
   fs::path program_, folder_;
   int ranks_;
 };

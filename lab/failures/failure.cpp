@@ -18,7 +18,8 @@ namespace {
 using Json = nlohmann::json;
 
 /// The kinds, in the order of the list.
-constexpr std::array kKinds{"state", "memory", "numerics", "communication", "configuration"};
+constexpr std::array kKinds{"state",         "memory",        "numerics",
+                            "communication", "configuration", "checkpoint"};
 
 /// A page while it is read; knows what to say when it is not as it should be.
 class Page {

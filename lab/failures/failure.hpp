@@ -11,7 +11,8 @@ namespace zerolab {
 /// One run of a failure, and how it ends.
 struct ClinicRun {
   /// A command line behind "zerolab", words between blanks; what stands in braces is an expression
-  /// (lab/failures/findings.hpp), {config} the file with the configuration.
+  /// (lab/failures/findings.hpp), {config} the file with the configuration, {folder} a folder that
+  /// the runs of a failure share.
   std::string line;
   std::string config = {};  // the text of that file
   int exit_status = 0;

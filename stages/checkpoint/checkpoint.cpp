@@ -83,8 +83,8 @@ fs::path folder_named(const std::string& name) {
   }
   const std::string tag = name.substr(colon + 1);
   if (!is_tag(tag) || !fs::exists(folder / tag / kManifest)) {
-    missing(fmt::format("there is no checkpoint '{}'{}; {}", tag,
-                        did_you_mean(tag, tags_in(folder)), tags_text(folder)),
+    missing(fmt::format("there is no checkpoint '{}'; {}{}", tag, tags_text(folder),
+                        did_you_mean(tag, tags_in(folder))),
             choose_another(folder));
   }
   return folder / tag;

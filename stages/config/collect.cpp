@@ -139,7 +139,12 @@ class Collector {
   void choose(Given given, Origin origin) {
     std::string spelled = given.key;
     const Spelling* spelling = find_spelling(given.key);
-    const Vocabulary::Leaf& leaf = *vocabulary_.leaf(given.key);
+    const Vocabulary::Leaf* leaf = vocabulary_.leaf(given.key);
+    if (leaf == nullptr) {  // of a checkpoint: names in files have been looked up by now
+      complain(Code::config_unknown_key, given.source, given.key,
+               "is not a setting" + vocabulary_.advice(given.key));
+      return;
+    }
     if (spelling != nullptr) {
       if (spelling->convert != nullptr) given.value = spelling->convert(given.value);
       given.key = spelling->path;
@@ -156,7 +161,7 @@ class Collector {
                "to take the default");
       return;
     }
-    if (const auto why = check_kind(leaf.kind, leaf.least, leaf.most, given.value)) {
+    if (const auto why = check_kind(leaf->kind, leaf->least, leaf->most, given.value)) {
       complain(Code::config_value, given.source, spelled, *why);
       result_.rejected.insert(given.key);
       return;
@@ -200,11 +205,15 @@ class Collector {
 
 }  // namespace
 
-const Chosen* Collected::asked_for(std::string_view key) const {
+const Chosen* Collected::given(std::string_view key) const {
   const auto found = chosen.find(key);
-  if (found == chosen.end()) return nullptr;
-  const Origin origin = found->second.origin;
-  return origin == Origin::config || origin == Origin::flag ? &found->second : nullptr;
+  return found == chosen.end() ? nullptr : &found->second;
+}
+
+const Chosen* Collected::asked_for(std::string_view key) const {
+  const Chosen* found = given(key);
+  if (found == nullptr) return nullptr;
+  return found->origin == Origin::config || found->origin == Origin::flag ? found : nullptr;
 }
 
 Collected collect(const ResolveInput& input) { return Collector().take(input); }

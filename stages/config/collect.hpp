@@ -33,6 +33,8 @@ struct Collected {
   std::vector<Problem> problems;
   std::vector<std::string> warnings;
 
+  /// Whoever chose it; null if nobody did.
+  const Chosen* given(std::string_view key) const;
   /// The choice of a person, in file or flag; null if there is none.
   const Chosen* asked_for(std::string_view key) const;
 };

@@ -107,7 +107,7 @@ bool check_words(const Words& words, Collected& all) {
 void check_scheduler(const Settings& settings, Collected& all) {
   const ScheduleSettings& schedule = settings.schedule;
   using Type = ScheduleSettings::Type;
-  const Chosen* type = all.asked_for("scheduler.type");
+  const Chosen* type = all.given("scheduler.type");
   for (const Key& key : keys()) {
     const Chosen* chosen = all.asked_for(key.path);
     if (key.path.find("scheduler.params.") != 0 || chosen == nullptr) continue;
@@ -135,7 +135,7 @@ void check_scheduler(const Settings& settings, Collected& all) {
 }
 
 void check_optimizer_parameters(const Settings& settings, Collected& all) {
-  const Chosen* type = all.asked_for("optimizer.type");
+  const Chosen* type = all.given("optimizer.type");
   const std::string named =
       type == nullptr ? "optimizer.type is AdamW by default"
                       : fmt::format("optimizer.type is {}", type->value.get<std::string>());
@@ -163,7 +163,7 @@ void check_precision(const Settings& settings, Collected& all) {
              "and bf16.enabled are both true; a model has one working precision");
     return;
   }
-  const Chosen* sums = all.asked_for("data_types.grad_accum_dtype");
+  const Chosen* sums = all.given("data_types.grad_accum_dtype");
   if (sums != nullptr && settings.grad_accum_dtype != std::nullopt &&
       settings.grad_accum_dtype != Dtype::fp32 && settings.grad_accum_dtype != settings.dtype) {
     complain(all, Code::config_contradiction, *sums,
@@ -185,8 +185,9 @@ void check_precision(const Settings& settings, Collected& all) {
 // other keys: the other 16-bit type, the other way to make up a batch.
 void forget_what_is_replaced(Collected& all) {
   const auto forget = [&all](std::string_view asked, std::string_view key) {
+    const Chosen* now = all.asked_for(asked);
     const auto found = all.chosen.find(key);
-    if (all.asked_for(asked) == nullptr || found == all.chosen.end()) return;
+    if (now == nullptr || now->value == false || found == all.chosen.end()) return;
     if (found->second.origin == Origin::checkpoint) all.chosen.erase(found);
   };
   forget("bf16.enabled", "fp16.enabled");

@@ -68,7 +68,8 @@ TEST_CASE("fail --list --json is an array of objects with what a table needs", "
     kinds.insert(each.at("kind"));
   }
   CHECK(kinds ==
-        std::set<std::string>{"communication", "configuration", "memory", "numerics", "state"});
+        std::set<std::string>{"checkpoint", "communication", "configuration", "memory", "numerics",
+                              "state"});
   const Outcome table = run_zerolab("fail --list");
   CHECK(table.status == 0);
   CHECK(table.count("unregistered-head") > 0);

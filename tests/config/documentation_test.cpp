@@ -55,7 +55,8 @@ std::string range_of(const Key& key) {
     case Kind::text:
       return key.path == "optimizer.type"   ? "`Adam`, `AdamW`, `SGD`"  // the next test tries them
              : key.path == "scheduler.type" ? "`WarmupLR`, `WarmupDecayLR`, `WarmupCosineLR`"
-                                            : "`log`, `linear`";
+             : key.path == "checkpoint.tag_validation" ? "`Ignore`, `Warn`, `Fail`"
+                                                       : "`log`, `linear`";
     case Kind::dtype:
       return "`fp32`, `bf16`, `fp16`";
     case Kind::names:
@@ -107,6 +108,11 @@ TEST_CASE("docs/configuration.md says of every setting what its value may be", "
     INFO(type);
     CHECK_FALSE(thrown_by(
         [&] { resolve(config(fmt::format(R"({{"optimizer": {{"type": "{}"}}}})", type))); }));
+  }
+  for (const std::string& word : in_backticks(row_about("checkpoint.tag_validation").cells[1])) {
+    const Effective effective =
+        resolve(config(fmt::format(R"({{"checkpoint": {{"tag_validation": "{}"}}}})", word)));
+    CHECK(row_of(effective, "checkpoint.tag_validation").value == word);
   }
   for (const std::string& type : in_backticks(row_about("scheduler.type").cells[1])) {
     for (const std::string& warmup :

@@ -6,14 +6,17 @@
 #include <functional>
 #include <map>
 #include <new>
+#include <regex>
 
 #include "lab/compare_result.hpp"
 #include "lab/failures/failure.hpp"
 #include "lab/failures/mistakes/mistake.hpp"
 #include "lab/failures/wrappers/stage_wrapper.hpp"
 #include "lab/options.hpp"
+#include "lab/run.hpp"
 #include "lab/run_folder.hpp"
 #include "lab/temporary_folder.hpp"
+#include "stages/checkpoint/consolidate.hpp"
 #include "stages/comm/agreement.hpp"
 #include "stages/comm/checked_communicator.hpp"
 #include "stages/comm/job.hpp"
@@ -30,6 +33,7 @@
 #include "tests/support/chain.hpp"
 #include "tests/support/layer_harness.hpp"
 #include "tests/support/run_ranks.hpp"
+#include "tests/support/saved.hpp"
 #include "tests/support/scripted.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/support/trainings.hpp"
@@ -291,6 +295,85 @@ void other_collectives() {
   if (reported) throw Error(*reported);
 }
 
+/// What an action says, without where temporary folders are here.
+void without_path_of(const TemporaryFolder& folder, const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    const std::string where = folder.path().string() + "/";
+    throw Error(error.code(), std::regex_replace(error.what_happened(), std::regex(where), ""),
+                error.way_out());
+  }
+}
+
+/// The same with ck:global_step4 in the folder.
+void with_checkpoint(const std::function<void(const std::filesystem::path& folder)>& action) {
+  const TemporaryFolder folder;
+  Training training = training_of(tiny_mlp(), 1);
+  training.steps = 4;
+  run(2, saving(training, folder.path() / "ck", {4}));
+  without_path_of(folder, [&] { action(folder.path()); });
+}
+
+void save_into_a_file() {
+  const TemporaryFolder folder;
+  const auto file = folder.write("ck", "");
+  without_path_of(folder, [&] {
+    run_ranks(2, [&](Communicator& communicator) {
+      Rank rank(communicator);
+      prepare_to_save(rank.comm, file);
+    });
+  });
+}
+
+void resume_from_no_checkpoint() {
+  with_checkpoint([](const std::filesystem::path& folder) {
+    Checkpoint::open((folder / "ck:global_step5").string());
+  });
+}
+
+void resume_from_a_shard_too_short() {
+  with_checkpoint([](const std::filesystem::path& folder) {
+    const auto shard = folder / "ck/global_step4/rank1.safetensors";
+    std::filesystem::resize_file(shard, std::filesystem::file_size(shard) - 1);
+    Checkpoint::open((folder / "ck").string());
+  });
+}
+
+void resume_another_model() {
+  const TemporaryFolder folder;
+  RunOptions options = parse_command_line({"train", "--model", "mlp-small"}, false).options;
+  const Plan plan = make_plan(options, "", 1);
+  const Effective effective = settings_for(plan, std::nullopt);
+  Training training = training_for(plan, effective, 0);
+  training.steps = 2;
+  training.validation = {};
+  training.after_step = [&](Runtime& runtime, Engine& engine) {
+    save_checkpoint(runtime, engine,
+                    {.folder = folder.path() / "ck", .run = run_for_checkpoint(plan, effective)});
+  };
+  run(1, training);
+  options.model = "gpt-nano";
+  options.resume = (folder.path() / "ck").string();
+  without_path_of(folder, [&] { make_plan(options, "", 1); });
+}
+
+void save_whole_weights_of_stage_3() {
+  Settings settings;
+  settings.zero.stage = 3;
+  expect_may_consolidate(settings);
+}
+
+void save_under_own_tags() {
+  const TemporaryFolder folder;
+  Training training = training_of(tiny_mlp(), 2);
+  training.settings.tag_validation = TagValidation::fail;
+  training.after_step = [&](Runtime& runtime, Engine& engine) {
+    find_mistake("own-tag", "--break").save(runtime, engine, {.folder = folder.path()});
+  };
+  run(3, training);
+}
+
 const std::map<Code, std::function<void()>>& provocations() {
   using enum Status;
   static const std::map<Code, std::function<void()>> all{
@@ -355,6 +438,12 @@ const std::map<Code, std::function<void()>>& provocations() {
       {Code::not_finite, diverge},
       {Code::replicas_differ, write_one_copy},
       {Code::loss_scale_at_minimum, overflow_for_ever},
+      {Code::checkpoint_write, save_into_a_file},
+      {Code::checkpoint_missing, resume_from_no_checkpoint},
+      {Code::checkpoint_damaged, resume_from_a_shard_too_short},
+      {Code::checkpoint_mismatch, resume_another_model},
+      {Code::not_gathered_on_save, save_whole_weights_of_stage_3},
+      {Code::checkpoint_tags, save_under_own_tags},
       {Code::communication, other_sizes},
       {Code::collective_mismatch, other_collectives},
       {Code::peer_failed, [] { throw PeerFailed(2); }},

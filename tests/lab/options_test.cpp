@@ -193,6 +193,90 @@ TEST_CASE("a text that cannot be generated as asked is refused with its flag", "
   check_refused({"compare", "--generate", "9"}, "compare --generate is not known");
 }
 
+TEST_CASE("flags of checkpoints reach their values", "[lab]") {
+  const RunOptions options =
+      parse({"train", "--save", "ck", "--save-every", "10", "--keep", "3", "--resume",
+             "old:global_step4", "--save-model", "model.safetensors"});
+  CHECK(options.saving.folder == "ck");
+  CHECK(options.saving.every == 10);
+  CHECK(options.saving.keep == 3);
+  CHECK(options.saving.weights_file == "model.safetensors");
+  CHECK(options.resume == "old:global_step4");
+  CHECK(parse({"train", "--save", "ck", "--resume", "auto"}).resume == kAuto);
+  CHECK(parse({"train", "--save", "ck", "--break", "shard-lost"}).broken == "shard-lost");
+
+  const RunOptions plain = parse({"train", "--save", "ck"});
+  CHECK(plain.saving.every == 0);
+  CHECK(plain.saving.keep == 0);
+  CHECK_FALSE(plain.saving.weights_file);
+  CHECK_FALSE(plain.resume);
+  CHECK_FALSE(plain.model);  // the checkpoint's, where there is one
+  CHECK_FALSE(plain.seed);
+  CHECK_FALSE(parse({"train"}).saving.folder);
+
+  const RunOptions imported = parse({"import", "gpt2.safetensors", "--save", "ck", "--steps", "7"});
+  CHECK(imported.command == Command::import);
+  CHECK(imported.weights == "gpt2.safetensors");
+  CHECK(imported.saving.folder == "ck");
+  CHECK(imported.steps == 7);
+  CHECK_FALSE(imported.resume);
+}
+
+TEST_CASE("generate has its checkpoint, its text and where it runs", "[lab]") {
+  const RunOptions options = parse(
+      {"generate", "--resume",        "ck",   "--bytes", "99", "--prompt", "The ", "--temperature",
+       "0",        "--top-k",         "5",    "--seed",  "8",  "--stage",  "3",    "-n",
+       "3",        "--device-memory", "1MiB", "--json"});
+  CHECK(options.command == Command::generate);
+  CHECK(options.resume == "ck");
+  REQUIRE(options.generate);
+  CHECK(options.generate->count == 99);
+  CHECK(options.generate->prompt == "The ");
+  CHECK(options.generate->temperature == 0);
+  CHECK(options.generate->top_k == 5);
+  CHECK(options.generate->seed == 8);
+  CHECK(options.settings.at(0).key == "zero_optimization.stage");
+  CHECK(options.ranks == 3);
+  CHECK(options.device_memory == 1 << 20);
+  CHECK(options.json);
+  const RunOptions plain = parse({"generate", "--resume", "ck"});
+  REQUIRE(plain.generate);
+  CHECK(plain.generate->count > 0);
+  CHECK_FALSE(plain.seed);
+}
+
+TEST_CASE("what cannot be saved or resumed as asked is refused with its flag", "[lab]") {
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{"--save-every", "2"}, {"--keep", "2"}, {"--resume", "auto"}}) {
+    std::vector<std::string> arguments{"train"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const std::string flag = flags[1] == "auto" ? "--resume auto" : flags[0];
+    check_refused(arguments, flag + " without --save: there is no folder of checkpoints");
+    arguments.insert(arguments.end(), {"--save", "ck"});
+    CHECK(parse(arguments).saving.folder == "ck");
+  }
+  for (const std::string flag : {"--save-every", "--keep"}) {
+    for (const char* count : {"0", "-1", "1.5", "many", ""}) {
+      check_refused({"train", "--save", "ck", flag, count}, flag);
+    }
+  }
+  check_refused({"train", "--save"}, "--save");
+  check_refused({"train", "--break", "shard-lost"}, "--break shard-lost without --save");
+  check_refused({"compare", "--break", "own-tag"}, "--break own-tag without --save");
+  for (const std::string flag : {"--save", "--resume", "--save-model"}) {
+    check_refused({"compare", flag, "ck"}, "compare " + flag + " is not known");
+  }
+  check_refused({"import", "weights.safetensors", "--resume", "ck"},
+                "import --resume is not known");
+  check_refused({"import"}, "FILE");
+  check_refused({"generate"}, "--resume");
+  check_refused({"generate", "--resume", "ck", "--bytes", "0"}, "--bytes");
+  check_refused({"generate", "--resume", "ck", "--steps", "3"}, "generate --steps is not known");
+  check_refused({"generate", "--resume", "ck", "--generate", "3"},
+                "generate --generate is not known");
+  check_refused({"generate", "--resume", "auto"}, "--resume auto");
+}
+
 TEST_CASE("Option -n under mpirun is an error, because mpirun has decided", "[lab]") {
   check_refused({"compare", "-n", "4"}, "-n 4 under mpirun", true);
   CHECK(parse_command_line({"compare"}, true).options.command == Command::compare);

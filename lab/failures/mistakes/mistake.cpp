@@ -12,7 +12,7 @@ namespace zerolab {
 std::vector<Mistake> mistakes() {
   std::vector<Mistake> all;
   for (const auto& group : {mistakes_in_models, mistakes_between_steps, mistakes_in_stages,
-                            mistakes_in_gradients, mistakes_in_ranks}) {
+                            mistakes_in_gradients, mistakes_in_ranks, mistakes_in_saves}) {
     std::vector<Mistake> more = group();
     std::move(more.begin(), more.end(), std::back_inserter(all));
   }

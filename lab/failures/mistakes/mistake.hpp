@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "stages/checkpoint/save.hpp"
 #include "stages/engine/training.hpp"
 
 namespace zerolab {
@@ -13,11 +14,13 @@ namespace zerolab {
 /// and communicator. So no line in stages/ knows of it.
 struct Mistake {
   using Make = std::function<void(Training&, int rank)>;
+  using Save = std::function<SaveReport(Runtime&, Engine&, const SaveTo&)>;
 
   std::string name;
   std::string what;  // in one sentence, for messages
-  Make make;         // --break
+  Make make;         // --break; none: it is made while saving
   Make mend = {};    // --mend: the same done rightly; none: there is nothing left to do
+  Save save = {};    // instead of save_checkpoint; none: nothing is wrong with that
 };
 
 /// All, in the order of the groups below.
@@ -33,5 +36,6 @@ std::vector<Mistake> mistakes_between_steps();
 std::vector<Mistake> mistakes_in_stages();
 std::vector<Mistake> mistakes_in_gradients();
 std::vector<Mistake> mistakes_in_ranks();
+std::vector<Mistake> mistakes_in_saves();
 
 }  // namespace zerolab

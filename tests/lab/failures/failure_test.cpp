@@ -123,13 +123,16 @@ TEST_CASE("every deliberate mistake is made on some page, and every page knows t
           "[lab][failures]") {
   std::string lines;
   for (const Failure& failure : read_failures(kPages)) {
-    for (const ClinicRun& run : {failure.broken, failure.fixed}) lines += run.line + " \n";
+    for (const ClinicRun& run :
+         {failure.measured.value_or(ClinicRun{}), failure.broken, failure.fixed}) {
+      lines += run.line + " \n";
+    }
   }
   std::set<std::string> names;
   for (const Mistake& mistake : mistakes()) {
     INFO(mistake.name);
     CHECK(names.insert(mistake.name).second);
-    CHECK(mistake.make);
+    CHECK(static_cast<bool>(mistake.make) != static_cast<bool>(mistake.save));
     CHECK(contains(lines, fmt::format("--break {} ", mistake.name)));
     CHECK(contains(lines, fmt::format("--mend {} ", mistake.name)) ==
           static_cast<bool>(mistake.mend));
