@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <sstream>
 
 #include "lab/progress.hpp"
@@ -61,6 +62,25 @@ TEST_CASE("the progress line is written over on a terminal and absent from a pip
   }
   CHECK(terminal.str() == "\r\x1b[Kstage 2  " + progress_text(progress) + "\r\x1b[K");
   CHECK(pipe.str() == "");
+}
+
+TEST_CASE("a bar of bytes is full when all are done, and drawn once for each percent", "[lab]") {
+  CHECK(bytes_text(0, 1000, Style::ascii) == "....................   0%  0 B of 1000 B");
+  CHECK(bytes_text(499, 1000, Style::ascii) == "#########...........  49%  499 B of 1000 B");
+  CHECK(bytes_text(999, 1000, Style::ascii) == "###################.  99%  999 B of 1000 B");
+  CHECK(bytes_text(1000, 1000, Style::unicode) == "████████████████████ 100%  1000 B of 1000 B");
+  std::ostringstream terminal;
+  ProgressLine line(terminal, true, "merge");
+  for (Index done = 0; done <= 1000; ++done) line.show_bytes(done, 1000, Style::ascii);
+  const std::string text = terminal.str();
+  CHECK(std::count(text.begin(), text.end(), '\r') == 101);
+}
+
+TEST_CASE("large counts have a comma every three digits", "[lab]") {
+  CHECK(thousands(0) == "0");
+  CHECK(thousands(999) == "999");
+  CHECK(thousands(170560) == "170,560");
+  CHECK(thousands(1000000) == "1,000,000");
 }
 
 }  // namespace
