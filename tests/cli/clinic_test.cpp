@@ -67,13 +67,12 @@ TEST_CASE("fail --list --json is an array of objects with what a table needs", "
     CHECK(each.at("loud").get<bool>() != each.at("silent").get<bool>());
     kinds.insert(each.at("kind"));
   }
-  CHECK(kinds ==
-        std::set<std::string>{"checkpoint", "communication", "configuration", "memory", "numerics",
-                              "state"});
+  CHECK(kinds == std::set<std::string>{"checkpoint", "communication", "configuration", "memory",
+                                       "numerics", "state"});
   const Outcome table = run_zerolab("fail --list");
   CHECK(table.status == 0);
   CHECK(table.count("unregistered-head") > 0);
-  CHECK(table.count("symptom") == 5);
+  CHECK(table.count("symptom") == 6);
 }
 
 TEST_CASE("a failure that is not as its page says ends with status 1 and what was found instead",
@@ -151,6 +150,7 @@ TEST_CASE("what fail cannot do is refused before anything runs", "[cli]") {
     std::string arguments, part;
   };
   scratch.write("fail/rank-dies/broken/thesis.tex", "precious");
+  scratch.write("fail/no-such-tag/shared/thesis.tex", "precious");
   for (const Refused& refused :
        {Refused{"fail", "needs to know what to try"},
         Refused{"fail --all --list", "needs to know what to try"},
@@ -158,6 +158,8 @@ TEST_CASE("what fail cannot do is refused before anything runs", "[cli]") {
         Refused{"fail no-such-page.md", "no-such-page.md cannot be read"},
         Refused{"fail rank-dies -n 1", "one rank alone"},
         Refused{"fail rank-dies -n 2 --out " + scratch.arg("fail"), "thesis.tex"},
+        Refused{"fail no-such-tag -n 2 --out " + scratch.arg("fail"), "thesis.tex is of no"},
+        Refused{"train --break shard-lost", "--break shard-lost without --save"},
         Refused{"train --break no-mistake", "is no deliberate mistake"},
         Refused{"train --mend early-release", "nothing is left of it"},
         Refused{"train --break own-seed --mend read-outside", "--break contradicts --mend"}}) {
@@ -167,6 +169,21 @@ TEST_CASE("what fail cannot do is refused before anything runs", "[cli]") {
     CHECK(outcome.status == 2);
     CHECK(outcome.count(refused.part) == 1);
   }
+  CHECK(std::filesystem::exists(scratch.path("fail/no-such-tag/shared/thesis.tex")));
+}
+
+TEST_CASE("the runs of a failure share a folder, which is empty when it is met again", "[cli]") {
+  const Scratch scratch;
+  const std::string met =
+      "fail no-such-tag other-batch-on-resume -n 3 --out " + scratch.arg("fail");
+  CHECK(run_zerolab(met).status == 0);
+  const std::filesystem::path shared = scratch.path("fail/no-such-tag/shared");
+  CHECK(std::filesystem::exists(shared / "ck/global_step4/rank2.safetensors"));
+  scratch.write("fail/no-such-tag/shared/ck/global_step9/manifest.json", "{}");  // an old one
+  const Outcome again = run_zerolab(met);
+  INFO(again.all());
+  CHECK(again.status == 0);
+  CHECK_FALSE(std::filesystem::exists(shared / "ck/global_step9"));
 }
 
 TEST_CASE("a deliberate mistake is said in heading, log and run.json", "[cli]") {
