@@ -5,15 +5,26 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <string_view>
 
 #include "stages/base/error.hpp"
 #include "tests/support/fuzz_input.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+namespace {
+
+void read(std::string_view input) {
   try {
-    zerolab::test::read_fuzz_input({reinterpret_cast<const char*>(data), size});
+    zerolab::test::read_fuzz_input(input);
   } catch (const zerolab::Error& error) {
     if (error.exit_status() != 6) std::abort();
   }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view input(reinterpret_cast<const char*>(data), size);
+  read(input);
+  read(zerolab::test::with_right_length(input));
   return 0;
 }

@@ -1,5 +1,6 @@
 #include "tests/support/fuzz_input.hpp"
 
+#include <fmt/format.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -37,6 +38,23 @@ std::optional<Number> take_number(std::string_view& line) {
   if (failed != std::errc()) return std::nullopt;
   line.remove_prefix(static_cast<std::size_t>(end - line.data()));
   return number;
+}
+
+struct Lengths {
+  std::uint64_t header;
+  Index file;
+};
+
+/// Takes the line of a header from the front; nothing if it is none.
+std::optional<Lengths> take_lengths(std::string_view& input) {
+  constexpr std::string_view kHeader = "header";
+  std::string_view line = take_line(input);
+  if (line.rfind(kHeader, 0) != 0) return std::nullopt;
+  line.remove_prefix(kHeader.size());
+  const auto header = take_number<std::uint64_t>(line);
+  const auto file = take_number<Index>(line);
+  if (!header || !file || *file < 0 || *file > (Index{1} << 62)) return std::nullopt;
+  return Lengths{*header, *file};
 }
 
 /// As a reader of files does: the length first, then as many bytes as it says.
@@ -95,16 +113,22 @@ void read_manifest(std::string_view text) {
 }  // namespace
 
 void read_fuzz_input(std::string_view input) {
-  std::string_view line = take_line(input);
-  if (line == "manifest") {
-    const std::optional<std::string> text = with_checksum(input);
-    return read_manifest(text ? std::string_view(*text) : input);
+  std::string_view json = input;
+  if (take_line(json) == "manifest") {
+    const std::optional<std::string> text = with_checksum(json);
+    read_manifest(text ? std::string_view(*text) : json);
+  } else if (const auto lengths = take_lengths(json = input)) {
+    read_header(lengths->header, lengths->file, json);
   }
-  if (line.rfind("header", 0) != 0) return;
-  line.remove_prefix(std::string_view("header").size());
-  const auto length = take_number<std::uint64_t>(line);
-  const auto file_bytes = take_number<Index>(line);
-  if (length && file_bytes && *file_bytes >= 0) read_header(*length, *file_bytes, input);
+}
+
+std::string with_right_length(std::string_view input) {
+  std::string_view json = input;
+  const auto lengths = take_lengths(json);
+  if (!lengths) return std::string(input);
+  const auto behind_length = static_cast<std::uint64_t>(std::max(Index{0}, lengths->file - 8));
+  const std::uint64_t data = behind_length - std::min(behind_length, lengths->header);
+  return fmt::format("header {} {}\n{}", json.size(), 8 + json.size() + data, json);
 }
 
 }  // namespace zerolab::test

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace zerolab::test {
@@ -10,5 +11,9 @@ namespace zerolab::test {
 /// behind it is reached. Returns if it is accepted, or throws the reader's Error, or
 /// std::logic_error when what is accepted does not hold together.
 void read_fuzz_input(std::string_view input);
+
+/// The input with the length that its header has, and as much data as before: who changes a header
+/// at random gets no further otherwise. One that is no header stays as it is.
+std::string with_right_length(std::string_view input);
 
 }  // namespace zerolab::test
