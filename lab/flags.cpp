@@ -54,9 +54,11 @@ void add_what_to_train(CLI::App& app, RawFlags& raw) {
 }
 
 void add_stage(CLI::App& app, RawFlags& raw) {
+  const bool generate = raw.options.command == Command::generate;
   app.add_option("--stage", raw.stage,
-                 "What is sharded: 0 nothing, 1 optimizer states, 2 gradients too, 3 parameters "
-                 "too [0]")
+                 fmt::format("What is sharded: 0 nothing, 1 optimizer states, 2 gradients too, 3 "
+                             "parameters too [{}]",
+                             generate ? "that of the checkpoint" : "0"))
       ->type_name("K");
 }
 

@@ -11,6 +11,7 @@
 #include "lab/settings_table.hpp"
 #include "lab/terminal.hpp"
 #include "lab/train_table.hpp"
+#include "stages/base/json_text.hpp"
 #include "stages/engine/summary.hpp"
 
 namespace zerolab {
@@ -45,9 +46,7 @@ Printer::Printer(const Communicator& communicator, const RunOptions& options)
       json_(options.json),
       terminal_(output_is_terminal()),
       style_(choose_style(options.plain, terminal_)),
-      ranks_(communicator.size()),
-      folder_of_checkpoints_(options.saving.folder.value_or("")),
-      weights_file_(options.saving.weights_file.value_or("")) {}
+      ranks_(communicator.size()) {}
 
 void Printer::heading(const Plan& plan, const std::vector<Effective>& effective,
                       const Communicator& communicator) {
@@ -115,25 +114,30 @@ void Printer::loaded(const LoadReport& report, const Resumed& resumed) {
   std::fflush(stdout);
 }
 
-void Printer::saved(const SaveReport& report) {
-  if (!speaks_ || json_) return;
-  if (!report.note.empty()) {
-    progress_->clear();
-    fmt::print("warning {}\n", report.note);
-    std::fflush(stdout);
-  }
-  saved_.push_back(report);
+void Printer::warning(const std::string& text) {
+  if (!speaks_ || json_ || text.empty()) return;
+  progress_->clear();
+  fmt::print("warning {}\n", text);
+  std::fflush(stdout);
 }
 
-void Printer::consolidated(const ConsolidateReport& report) { consolidated_ = report; }
-
-void Printer::text(const RankReport& report, const Training& training) {
+void Printer::text(const RankReport& report, const Training& training, const Plan& plan) {
   if (!speaks_) return;
+  const Generation& text = report.generations.back();
   if (json_) {
-    std::cout << generations_json(report, training).front().dump(2) << std::endl;
+    nlohmann::ordered_json json{{"checkpoint", plan.resumed->name()}, {"step", text.step}};
+    json.update(to_json(*training.generate));
+    json["text"] = bytes_as_text(text.text);
+    std::cout << json.dump(2) << std::endl;
     return;
   }
-  std::cout << generated_text(report.generations.back(), *training.generate, style_) << std::flush;
+  const Settings& settings = training.settings;
+  fmt::print("model   {}, {} parameters in {}, {}\n", plan.model.name, thousands(report.parameters),
+             name_of(settings.dtype), plan.resumed->name());
+  fmt::print("ranks   {}, stage {}: {} of weights on each\n\n", ranks_, settings.zero.stage,
+             human_bytes(report.memory[0].peak[Category::parameters]));
+  std::fflush(stdout);
+  std::cout << generated_text(text, *training.generate, style_) << std::flush;
 }
 
 void Printer::training(const RankReport& report, const Training& training,
@@ -147,18 +151,6 @@ void Printer::training(const RankReport& report, const Training& training,
   if (!report.generations.empty()) {
     std::cout << '\n' << generated_text(report.generations.back(), *training.generate, style_);
   }
-  if (!saved_.empty()) {
-    double seconds = 0;
-    for (const SaveReport& each : saved_) seconds += each.seconds;
-    fmt::print("\ncheckpoint: {}:{}, {}; training stood still for {} in {} save{}\n",
-               folder_of_checkpoints_, saved_.back().tag, human_bytes(saved_.back().bytes),
-               human_seconds(seconds), saved_.size(), saved_.size() == 1 ? "" : "s");
-  }
-  if (consolidated_) {
-    fmt::print("\nweights: {}, {} in {}\n", weights_file_, human_bytes(consolidated_->bytes),
-               human_seconds(consolidated_->seconds));
-  }
-  std::fflush(stdout);
   std::cout << "\nrun folder: " << folder.string() << std::endl;
 }
 

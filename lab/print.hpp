@@ -8,9 +8,7 @@
 #include "lab/progress.hpp"
 #include "lab/run.hpp"
 #include "lab/table.hpp"
-#include "stages/checkpoint/consolidate.hpp"
 #include "stages/checkpoint/load.hpp"
-#include "stages/checkpoint/save.hpp"
 
 namespace zerolab {
 
@@ -31,15 +29,15 @@ class Printer {
   /// Takes the progress line away.
   void end_of_steps();
 
-  // What a checkpoint cost; `saved` and `consolidated` are told with training() below.
+  /// What was read of a checkpoint.
   void loaded(const LoadReport& report, const Resumed& resumed);
-  void saved(const SaveReport& report);
-  void consolidated(const ConsolidateReport& report);
+  /// What the user should know while it trains; nothing if it is empty.
+  void warning(const std::string& text);
 
   void training(const RankReport& report, const Training& training,
                 const std::filesystem::path& folder);
-  /// What `generate` has written.
-  void text(const RankReport& report, const Training& training);
+  /// What `generate` has written, and what wrote it.
+  void text(const RankReport& report, const Training& training, const Plan& plan);
   void comparison(const CompareResult& result, const std::filesystem::path& folder);
 
  private:
@@ -49,9 +47,6 @@ class Printer {
   Style style_;
   int ranks_;
   std::unique_ptr<ProgressLine> progress_;
-  std::string folder_of_checkpoints_, weights_file_;
-  std::vector<SaveReport> saved_;
-  std::optional<ConsolidateReport> consolidated_;
 };
 
 }  // namespace zerolab

@@ -309,12 +309,14 @@ std::unique_ptr<Recorder> recorder_for(const Communicator& communicator, const R
 
 RankReport run_in_folder(Communicator& communicator, Recorder& recorder, const Plan& plan,
                          const Effective& effective, const Training& training,
-                         const std::filesystem::path& folder) {
+                         const std::filesystem::path& folder,
+                         const std::vector<CheckpointResult>& saved) {
   const bool writes = communicator.rank() == 0;
   if (writes) write_json(folder / "run.json", run_json(plan, effective, training, communicator));
   if (writes && effective.settings.zero.log_trace_cache_warnings) show_notes(recorder, std::cerr);
   if (const auto mistake = mistake_of(plan)) recorder.record(NoteEvent{*mistake});
   RankReport report = train(communicator, recorder, training);
+  report.checkpoints = saved;
   recorder.flush();
   if (writes) {
     write_json(folder / "summary.json", summary_json(report, training, communicator.size()));

@@ -47,10 +47,12 @@ Effective settings_for(const Plan& plan, std::optional<int> stage);
 Training training_for(const Plan& plan, const Effective& effective, int rank);
 
 /// Trains on this rank and writes rank<r>.events.jsonl, and on rank 0 run.json and summary.json,
-/// into `folder`, which must be there and empty. `recorder` must be made by recorder_for.
+/// into `folder`, which must be there and empty. `recorder` must be made by recorder_for. `saved`
+/// is what the training saves meanwhile, for the report.
 RankReport run_in_folder(Communicator& communicator, Recorder& recorder, const Plan& plan,
                          const Effective& effective, const Training& training,
-                         const std::filesystem::path& folder);
+                         const std::filesystem::path& folder,
+                         const std::vector<CheckpointResult>& saved = {});
 
 /// Writes events into the folder as the options say, and shows them on rank 0 if asked to.
 std::unique_ptr<Recorder> recorder_for(const Communicator& communicator, const RunOptions& options,

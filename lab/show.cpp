@@ -47,7 +47,10 @@ struct Line {
   }
   std::string operator()(const SpanEvent&) const { return {}; }
   std::string operator()(const StepEvent&) const { return {}; }
-  std::string operator()(const CheckpointEvent&) const { return {}; }
+  std::string operator()(const CheckpointEvent& e) const {  // it explains what is around it
+    return fmt::format("{}  {:<14} {:>9}, {:>8.1f} ms  {}", where(stamp), e.action,
+                       human_bytes(e.bytes), e.seconds * 1000, e.path);
+  }
   std::string operator()(const NoteEvent&) const { return {}; }
 };
 

@@ -32,21 +32,25 @@ Mistake::Save save_of(const Plan& plan) {
   return save_checkpoint;
 }
 
-void save_when_due(Training& training, const Plan& plan, const Effective& effective,
-                   Printer& print) {
+void save_when_due(Training& training, const Plan& plan, const Effective& effective, Printer& print,
+                   std::vector<CheckpointResult>& saved) {
   const Saving& saving = plan.options.saving;
   if (!saving.folder && !saving.weights_file) return;
   const auto run = run_for_checkpoint(plan, effective);
-  training.after_step = [&saving, &print, run, save = save_of(plan), steps = training.steps](
-                            Runtime& runtime, Engine& engine) {
+  training.after_step = [&saving, &print, &saved, run, save = save_of(plan),
+                         steps = training.steps](Runtime& runtime, Engine& engine) {
     const Index step = engine.steps_done();
     const bool last = step == steps;
     if (saving.folder && (last || (saving.every > 0 && step % saving.every == 0))) {
-      print.saved(
-          save(runtime, engine, {.folder = *saving.folder, .keep = saving.keep, .run = run}));
+      const SaveReport report =
+          save(runtime, engine, {.folder = *saving.folder, .keep = saving.keep, .run = run});
+      const std::filesystem::path path = std::filesystem::path(*saving.folder) / report.tag;
+      saved.push_back({step, path.string(), report.bytes, report.seconds});
+      print.warning(report.note);
     }
     if (saving.weights_file && last) {
-      print.consolidated(consolidate(runtime, engine, *saving.weights_file, run));
+      const ConsolidateReport report = consolidate(runtime, engine, *saving.weights_file, run);
+      saved.push_back({step, *saving.weights_file, report.bytes, report.seconds});
     }
   };
 }
@@ -63,11 +67,12 @@ void train_command(Communicator& communicator, const Plan& plan) {
   print.heading(plan, {effective}, communicator);
   Training training = training_for(plan, effective, communicator.rank());
   begin(training, plan, print);
-  save_when_due(training, plan, effective, print);
+  std::vector<CheckpointResult> saved;
+  save_when_due(training, plan, effective, print, saved);
   training.on_step = print.steps(training);
   training.on_text = print.texts(training);
   const RankReport report =
-      run_in_folder(communicator, *recorder, plan, effective, training, folder);
+      run_in_folder(communicator, *recorder, plan, effective, training, folder, saved);
   print.end_of_steps();
   print.training(report, training, folder);
 }

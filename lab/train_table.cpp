@@ -15,6 +15,7 @@ namespace {
 using Align = Table::Align;
 
 constexpr std::size_t kStepsShown = 8;
+constexpr std::size_t kCheckpointsShown = 3;
 
 // Of a number from 0; a NaN has no sign.
 std::string digits(double value, int count) {
@@ -113,6 +114,27 @@ std::string rounding_text(const RankReport& report) {
                      100 * loss.share());
 }
 
+// The latest, which are those that --keep leaves.
+std::string checkpoints_table(const std::vector<CheckpointResult>& checkpoints, Style style) {
+  if (checkpoints.empty()) return {};
+  const std::size_t hidden = checkpoints.size() - std::min(checkpoints.size(), kCheckpointsShown);
+  Table table{{{"saved", Align::left}, {"after step"}, {"size"}, {"training stood still"}}, {}};
+  double seconds = 0;
+  for (std::size_t i = 0; i < checkpoints.size(); ++i) {
+    const CheckpointResult& each = checkpoints[i];
+    seconds += each.seconds;
+    if (i < hidden) continue;
+    table.rows.push_back({each.path, fmt::to_string(each.step), human_bytes(each.bytes),
+                          human_seconds(each.seconds)});
+  }
+  std::string text = "\n" + draw_table(table, style);
+  if (hidden > 0) {
+    text += fmt::format(" and {} before: training stood still for {} in all\n", hidden,
+                        human_seconds(seconds));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string train_table(const RankReport& report, const Training& training, int ranks,
@@ -124,7 +146,8 @@ std::string train_table(const RankReport& report, const Training& training, int 
                         digits(result.loss, 4));
   }
   text += rounding_text(report);
-  return text + fmt::format(" {:.0f} tokens/s\n", tokens_per_second(report, training, ranks));
+  text += fmt::format(" {:.0f} tokens/s\n", tokens_per_second(report, training, ranks));
+  return text + checkpoints_table(report.checkpoints, style);
 }
 
 }  // namespace zerolab

@@ -7,7 +7,8 @@
 
 namespace zerolab {
 
-/// What `zerolab train` prints: the loss along the way, memory by category, bytes by collective.
+/// What `zerolab train` prints: the loss along the way, memory by category, bytes by collective,
+/// what was saved.
 std::string train_table(const RankReport& report, const Training& training, int ranks, Style style);
 
 }  // namespace zerolab

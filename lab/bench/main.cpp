@@ -12,8 +12,8 @@ namespace {
 constexpr std::string_view kUsage =
     "zerolab_bench TOPIC [--quick]: one of the topics of lab/bench/run, as a table.\n"
     "  alone          products, memory, start-up\n"
-    "  with ranks     stages, precision, overlap, recording, profile: on threads, or under mpirun\n"
-    "                 on processes\n"
+    "  with ranks     stages, precision, overlap, recording, checkpoint, profile: on threads, or\n"
+    "                 under mpirun on processes\n"
     "  under mpirun   collectives\n"
     "--quick runs the smallest thing that is run at all; its figures mean nothing.\n";
 
@@ -34,6 +34,8 @@ const Topic* find_topic(std::string_view name) {
       Topic{"overlap", "stage 3 on an emulated link: share of its time that is hidden", nullptr,
             overlap, 2},
       Topic{"recording", "the event log: time added to a step", nullptr, recording, 2},
+      Topic{"checkpoint", "checkpoints: share of the disk's speed, 8 million parameters", nullptr,
+            checkpoint, 2},
       Topic{"profile", "shares of a step, gpt-mini, rank 0", nullptr, profile, 2},
       Topic{"memory", "resident memory of a process / peak of its ledger, gpt-mini, 1 rank",
             memory},

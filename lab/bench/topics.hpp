@@ -31,6 +31,8 @@ std::vector<Figure> collectives(Worlds& worlds, Effort effort);
 std::vector<Figure> overlap(Worlds& worlds, Effort effort);
 /// A step that writes its log against one that does not, at 2 ranks.
 std::vector<Figure> recording(Worlds& worlds, Effort effort);
+/// A save, loading and a merge against write, fsync and read of as many bytes, at 2 ranks.
+std::vector<Figure> checkpoint(Worlds& worlds, Effort effort);
 /// What a step is made of, by device call, at 1 and at 2 ranks.
 std::vector<Figure> profile(Worlds& worlds, Effort effort);
 /// Resident memory of a process against the ledger's peak. Forks, so nothing may run beside it.

@@ -23,6 +23,8 @@ class Trainer {
 
   void run(int steps);
   const Ledger& ledger() const { return ledger_; }
+  Runtime& runtime() { return runtime_; }
+  Engine& engine() { return engine_; }
   CommTotals comm() const { return comm_.totals(); }
 
  private:

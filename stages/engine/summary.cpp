@@ -92,6 +92,13 @@ Json summary_json(const RankReport& report, const Training& training, int ranks)
   for (const ValidationResult& result : report.validation) {
     validation.push_back({{"step", result.step}, {"loss", number_json(result.loss)}});
   }
+  Json checkpoints = Json::array();
+  for (const CheckpointResult& each : report.checkpoints) {
+    checkpoints.push_back({{"step", each.step},
+                           {"path", each.path},
+                           {"bytes", each.bytes},
+                           {"seconds", each.seconds}});
+  }
   Json memory = Json::array();
   for (const MemoryUse& of_rank : report.memory) memory.push_back({{"device", to_json(of_rank)}});
 
@@ -104,6 +111,7 @@ Json summary_json(const RankReport& report, const Training& training, int ranks)
             {"steps", steps},
             {"validation", validation},
             {"generations", generations_json(report, training)},
+            {"checkpoints", checkpoints},
             {"memory", memory},
             {"validation_comm", to_json(report.validation_comm.traffic)},
             {"generation_comm", to_json(report.generation_comm.traffic)},

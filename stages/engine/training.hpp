@@ -67,6 +67,14 @@ struct ValidationResult {
   double loss = 0;
 };
 
+/// What was written between two steps: a checkpoint, or a file of weights.
+struct CheckpointResult {
+  Index step = 0;
+  std::string path;
+  Index bytes = 0;     // of all ranks
+  double seconds = 0;  // in which rank 0 did not train
+};
+
 /// Device memory of one rank, as the ledger has it.
 struct MemoryUse {
   Usage peak, category_peak, steady;
@@ -78,13 +86,14 @@ struct RankReport {
   Index trainable = 0;   // of them
   std::vector<StepResult> steps;
   std::vector<ValidationResult> validation;
-  std::vector<Generation> generations;  // the same on every rank
-  std::vector<MemoryUse> memory;        // of every rank
-  FetchCounts fetches;                  // of the optimizer steps
-  CommTotals comm;                      // of the same
-  CommTotals validation_comm;           // of the evaluations between them
-  CommTotals generation_comm;           // of the passes that generated text
-  Usage left_over;                      // live after the engine and the model are gone: all zero
+  std::vector<Generation> generations;        // the same on every rank
+  std::vector<CheckpointResult> checkpoints;  // from whoever saves them, in Training::after_step
+  std::vector<MemoryUse> memory;              // of every rank
+  FetchCounts fetches;                        // of the optimizer steps
+  CommTotals comm;                            // of the same
+  CommTotals validation_comm;                 // of the evaluations between them
+  CommTotals generation_comm;                 // of the passes that generated text
+  Usage left_over;  // live after the engine and the model are gone: all zero
 };
 
 /// What a training runs on, for run.json.

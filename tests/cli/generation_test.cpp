@@ -117,3 +117,91 @@ TEST_CASE("ranks that were told different texts are refused by name") {
   CHECK(outcome.count("--generate: 5 on rank 0, 6 on rank 1") == 1);
   CHECK(outcome.count("--prompt: \"a\" on rank 0, \"b\" on rank 2") == 1);
 }
+
+TEST_CASE("generate writes what train would have, on any number of ranks, as processes too") {
+  const Scratch scratch;
+  const std::string sampling = "--prompt 'The GNU ' --top-k 40 --temperature 0.7 ";
+  const Outcome trained = run_zerolab(
+      generating(2, scratch, "-n 3 --seed 3 --bf16 " + sampling + "--save " + scratch.arg("ck")));
+  INFO(trained.all());
+  REQUIRE(trained.status == 0);
+  const std::string text = block(trained.out, " after step 2: 30 bytes");
+  REQUIRE(text != "");
+  const std::string generate = "generate --bytes 30 " + sampling + "--resume ";
+  const std::vector<Outcome> outcomes{
+      run_zerolab(generate + scratch.arg("ck")),
+      mpirun_zerolab(3, generate + scratch.arg("ck") + " --stage 3"),
+      run_zerolab(generate + scratch.arg("ck:global_step2") + " -n 1 --stage 0")};
+  for (const Outcome& outcome : outcomes) {
+    INFO(outcome.all());
+    CHECK(outcome.status == 0);
+    CHECK(outcome.err == "");
+    CHECK(outcome.count(text) == 1);
+    CHECK(outcome.count("gpt-nano, 170,560 parameters in bf16, ") == 1);
+  }
+  CHECK(outcomes[0].count("\nranks   4, stage 2: 333 KiB of weights on each\n") == 1);
+  CHECK(outcomes[1].count("\nranks   3, stage 3: 111 KiB of weights on each\n") == 1);
+  CHECK(run_zerolab(generate + scratch.arg("ck") + " --seed 4").count(text) == 0);
+}
+
+TEST_CASE("generate prints as JSON what it wrote, and all that decides it") {
+  const Scratch scratch;
+  const Outcome trained = mpirun_zerolab(
+      2, generating(3, scratch, "--json --seed 7 --prompt é --save " + scratch.arg("ck")));
+  INFO(trained.all());
+  REQUIRE(trained.status == 0);
+  const Outcome outcome =
+      run_zerolab("generate --json -n 3 --bytes 30 --prompt é --resume " + scratch.arg("ck"));
+  INFO(outcome.all());
+  REQUIRE(outcome.status == 0);
+  json expected = json::parse(trained.out)["generations"][0];
+  expected.update({{"checkpoint", scratch.path("ck/global_step2").string()},
+                   {"count", 30},
+                   {"temperature", 0.8},
+                   {"top_k", 0},
+                   {"seed", 7}});
+  CHECK(json::parse(outcome.out) == expected);
+}
+
+TEST_CASE("what generate cannot do is said once, with the way out") {
+  const Scratch scratch;
+  const auto refuses = [](const std::string& arguments, int status, const std::string& why) {
+    for (const Outcome& outcome :
+         {run_zerolab("generate -n 2 " + arguments), mpirun_zerolab(2, "generate " + arguments)}) {
+      INFO(arguments << "\n" << outcome.all());
+      CHECK(outcome.status == status);
+      CHECK(outcome.out == "");
+      CHECK(outcome.count(why) == 1);
+      CHECK(outcome.count("way out: ") == 1);
+    }
+  };
+  refuses("", 2, "--resume is required");
+  refuses("--resume " + scratch.arg("none"), 6, "ZL602: there is no folder");
+  scratch.write("tiny.json", R"({"name": "tiny", "type": "mlp", "vocab_size": 128,
+      "sequence_length": 4, "embedding_size": 8, "hidden_sizes": [16]})");
+  scratch.write("text", std::string(3000, 'a'));
+  REQUIRE(run_zerolab(fmt::format("train -n 1 --steps 1 --model {} --data {} --out {} --save {}",
+                                  scratch.arg("tiny.json"), scratch.arg("text"), scratch.arg("run"),
+                                  scratch.arg("ck")))
+              .status == 0);
+  const std::string ck = "--resume " + scratch.arg("ck");
+  refuses("--resume " + scratch.arg("ck:global_step7"), 6, "global_step1");
+  refuses(ck + " --prompt é", 2, "--prompt");
+  refuses(ck + " --bytes 0", 2, "--bytes");
+  refuses(ck + " --temperature -1", 2, "--temperature -1 is not a number from 0");
+  refuses(ck + " --top-k 1000", 2, "--top-k");
+  refuses(ck + " --show memory", 2, "--show is not known");
+  refuses(ck + " --device-memory 1KiB", 3, "ZL301");
+}
+
+TEST_CASE("generate takes a checkpoint whose batch its ranks could not train with") {
+  const Scratch scratch;
+  scratch.write("ds.json", R"({"train_batch_size": 6, "gradient_accumulation_steps": 2})");
+  REQUIRE(run_zerolab(generating(1, scratch,
+                                 fmt::format("-n 3 --config {} --save {}", scratch.arg("ds.json"),
+                                             scratch.arg("ck"))))
+              .status == 0);
+  const Outcome outcome = run_zerolab("generate -n 4 --bytes 5 --resume " + scratch.arg("ck"));
+  INFO(outcome.all());
+  CHECK(outcome.status == 0);
+}

@@ -86,6 +86,19 @@ TEST_CASE("docs/command-line.md names every subcommand without ranks, and its fl
   }
 }
 
+TEST_CASE("docs/command-line.md names every flag of generate and import", "[lab][docs]") {
+  const std::string text = document("command-line.md");
+  for (const std::string subcommand : {"generate", "import"}) {
+    INFO(subcommand);
+    CHECK(contains(text, fmt::format("    zerolab {} ", subcommand)));
+    for (const std::string& flag : all_of(flags_in_help(subcommand))) {
+      INFO(flag);
+      CHECK(
+          (contains(text, fmt::format("`{}`", flag)) || contains(text, fmt::format("`{} ", flag))));
+    }
+  }
+}
+
 TEST_CASE("docs/command-line.md has the values that flags have if they are not given",
           "[lab][docs]") {
   const RunOptions train = parse_command_line({"train"}, false).options;

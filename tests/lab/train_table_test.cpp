@@ -1,5 +1,7 @@
 #include "lab/train_table.hpp"
 
+#include <fmt/format.h>
+
 #include "tests/support/catch.hpp"
 #include "tests/support/thrown.hpp"
 #include "tests/support/trainings.hpp"
@@ -31,6 +33,25 @@ TEST_CASE("the table of a run is silent about what it did not do", "[lab]") {
   const std::string text = train_table(report_of_three_steps(), training, 1, Style::ascii);
   CHECK_FALSE(contains(text, "prefetch"));
   CHECK_FALSE(contains(text, "in collectives"));
+  CHECK_FALSE(contains(text, "saved"));
+}
+
+TEST_CASE("the table of a run has the latest checkpoints, and how long all of them took", "[lab]") {
+  const Training training = test::training_of(test::tiny_mlp(), 0);
+  RankReport report = report_of_three_steps();
+  for (const Index step : {10, 20, 30}) {
+    report.checkpoints.push_back({step, fmt::format("ck/global_step{}", step), 3 << 20, 0.25});
+  }
+  std::string text = train_table(report, training, 1, Style::ascii);
+  CHECK(contains(text, " ck/global_step10          10  3.00 MiB                250 ms\n"));
+  CHECK(contains(text, " ck/global_step30          30  3.00 MiB                250 ms\n"));
+  CHECK_FALSE(contains(text, " before: "));
+
+  report.checkpoints.push_back({30, "weights.safetensors", 1 << 20, 0.5});
+  text = train_table(report, training, 1, Style::ascii);
+  CHECK_FALSE(contains(text, "ck/global_step10"));
+  CHECK(contains(text, " weights.safetensors          30  1.00 MiB                500 ms\n"));
+  CHECK(contains(text, " and 1 before: training stood still for 1.25 s in all\n"));
 }
 
 TEST_CASE("the table of a run shows learning rates if they change", "[lab]") {

@@ -37,6 +37,7 @@ void one_of_each(Recorder& recorder) {
   recorder.record(CommEvent{"all_gather", 4, "fp32", 12, 1.5, 2.5, 3.5, 4.5, "w"});
   recorder.record(SpanEvent{"layer", "forward", 1, 2});
   recorder.record(StepEvent{2.5, 1.25, 1, false, 0xABC, 0.003F});
+  recorder.record(CheckpointEvent{"save", "ck/global_step5", 4096, 1, 0.5, 0.25, 0.125, 0.0625});
   recorder.record(NoteEvent{"hello"});
 }
 
@@ -50,7 +51,7 @@ TEST_CASE("every event is a line of JSON with its place and its fields", "[trace
     one_of_each(recorder);
   }
   const auto lines = page.lines();
-  REQUIRE(lines.size() == 8);
+  REQUIRE(lines.size() == 9);
   for (std::size_t i = 0; i < lines.size(); ++i) {
     CHECK(lines[i]["rank"] == 3);
     CHECK(lines[i]["seq"] == i);
@@ -80,7 +81,10 @@ TEST_CASE("every event is a line of JSON with its place and its fields", "[trace
   CHECK(without_place(6) ==
         json::parse(R"({"ev":"step","loss":2.5,"grad_norm":1.25,"lr":0.003,"flushed":0,"scale":1,
       "skipped":false,"hash":"0000000000000abc"})"));
-  CHECK(without_place(7) == json::parse(R"({"ev":"note","text":"hello"})"));
+  CHECK(without_place(7) == json::parse(R"({"ev":"checkpoint","action":"save",
+      "path":"ck/global_step5","bytes":4096,"files":1,"seconds":0.5,"io_seconds":0.25,
+      "sync_seconds":0.125,"wait_seconds":0.0625})"));
+  CHECK(without_place(8) == json::parse(R"({"ev":"note","text":"hello"})"));
 }
 
 TEST_CASE("all times of an event before the clock's start are on the clock that counts",

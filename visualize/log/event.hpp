@@ -62,7 +62,8 @@ struct StepEvent {
 
 /// A checkpoint was written or read.
 struct CheckpointEvent {
-  std::string action, path;
+  Action action = Action::save;
+  std::string path;
   Count bytes = 0, files = 0;
   double seconds = 0, io_seconds = 0, sync_seconds = 0, wait_seconds = 0;
 };

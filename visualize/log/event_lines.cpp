@@ -65,8 +65,8 @@ StepEvent step_of(const Fields& line) {
 }
 
 CheckpointEvent checkpoint_of(const Fields& line) {
-  return {.action = line.text("action"),
-          .path = line.text("path"),
+  return {.action = line.word<Action>("action"),
+          .path = line.name("path"),
           .bytes = line.count("bytes"),
           .files = line.count("files"),
           .seconds = line.number("seconds"),

@@ -95,6 +95,11 @@ Fields Fields::object(const char* name) const {
   return Fields(at(name), place_.empty() ? name : fmt::format("{}.{}", place_, name));
 }
 
+std::optional<Fields> Fields::object_if_any(const char* name) const {
+  if (!has(name) || at(name).is_null()) return std::nullopt;
+  return object(name);
+}
+
 std::vector<Fields> Fields::objects(const char* name) const {
   const nlohmann::json& list = at(name);
   if (!list.is_array()) refuse(name, "a list");

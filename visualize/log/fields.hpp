@@ -45,6 +45,7 @@ class Fields {
   }
 
   Fields object(const char* name) const;
+  std::optional<Fields> object_if_any(const char* name) const;  // may be missing, or null
   std::vector<Fields> objects(const char* name) const;
   std::vector<std::string> keys() const;
 

@@ -64,6 +64,7 @@ Run run_of(const Fields& json) {
           .world_size = json.count("world_size"),
           .device_memory = json.count_or_null("device_memory"),
           .check_collectives = json.flag("check_collectives"),
+          .resumed = {},
           .parameters = parameters_of(json),
           .modules = modules_of(json),
           .moves = {},
@@ -71,6 +72,9 @@ Run run_of(const Fields& json) {
   if (run.stage > 3) throw Mistake(fmt::format("stage is {}; 0 to 3 is expected", run.stage));
   if (run.world_size < 1 || run.world_size > kMostRanks) {
     throw Mistake(fmt::format("world_size is {}; 1 to {} is expected", run.world_size, kMostRanks));
+  }
+  if (const auto resumed = json.object_if_any("resumed")) {
+    run.resumed = {resumed->name("checkpoint"), resumed->count("step")};
   }
   const Fields machine = json.object("state_machine");
   for (const Fields& move : machine.objects("parameter")) {
@@ -108,6 +112,11 @@ Summary summary_of(const Fields& json) {
   for (const Fields& step : json.objects("steps")) {
     summary.steps.push_back({step.number_or_null("loss"), step.number_or_null("grad_norm"),
                              step.flag("skipped"), step.text("param_hash")});
+  }
+  if (json.has("checkpoints")) {
+    for (const Fields& each : json.objects("checkpoints")) {
+      summary.checkpoints.push_back({each.count("step"), each.name("path"), each.count("bytes")});
+    }
   }
   for (const Fields& rank : json.objects("memory")) {
     const Fields device = rank.object("device");

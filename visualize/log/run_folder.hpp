@@ -38,11 +38,18 @@ struct GradientMove {
   auto operator<=>(const GradientMove&) const = default;
 };
 
+/// The checkpoint that a run went on from.
+struct Resumed {
+  std::string checkpoint;
+  Count step = 0;
+};
+
 /// run.json
 struct Run {
   Count stage = 0, world_size = 1;
   std::optional<Count> device_memory;
   bool check_collectives = false;
+  std::optional<Resumed> resumed;
   std::vector<Parameter> parameters;
   std::vector<Module> modules;  // the first is the model itself
   std::vector<Move> moves;      // of the declared state machine
@@ -69,7 +76,13 @@ struct Summary {
     bool skipped = false;
     std::string hash;
   };
+  struct Checkpoint {
+    Count step = 0;
+    std::string path;
+    Count bytes = 0;  // of all ranks
+  };
   std::vector<Step> steps;
+  std::vector<Checkpoint> checkpoints;
   std::vector<MemoryUse> memory;  // of every rank
   TrafficByOp comm, validation_comm, generation_comm;
 };

@@ -36,6 +36,7 @@ enum class Category {
 enum class Op { all_gather, reduce_scatter, all_reduce, broadcast, barrier, control, gather };
 enum class Dtype { fp32, fp16, bf16, int32, bytes };
 enum class VisitKind { forward, recompute, backward, evaluate };
+enum class Action { save, load, consolidate };
 
 template <std::size_t kCount>
 using Words = std::array<std::string_view, kCount>;
@@ -65,6 +66,8 @@ template <>
 inline constexpr Words<5> kWords<Dtype>{"fp32", "fp16", "bf16", "int32", "bytes"};
 template <>
 inline constexpr Words<4> kWords<VisitKind>{"forward", "recompute", "backward", "evaluate"};
+template <>
+inline constexpr Words<3> kWords<Action>{"save", "load", "consolidate"};
 
 template <typename Enum>
 constexpr std::string_view name_of(Enum value) {

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "visualize/log/event_lines.hpp"
+#include "visualize/verify/checkpoints.hpp"
 #include "visualize/verify/collectives.hpp"
 #include "visualize/verify/gradients.hpp"
 #include "visualize/verify/ledger.hpp"
@@ -26,7 +27,8 @@ struct RankReplay {
         uses(catalogue, report, states),
         gradients(catalogue, report),
         ledger(catalogue.run(), report),
-        steps(rank, report),
+        steps(catalogue.run(), rank, report),
+        checkpoints(rank, report),
         collectives(rank, report) {}
   RankReplay(const RankReplay&) = delete;  // its parts refer to each other
   RankReplay& operator=(const RankReplay&) = delete;
@@ -57,8 +59,9 @@ struct RankReplay {
     steps.see(event, step);
     collectives.see(event, step);
   }
-  void see(const log::Event& /*event*/, const log::CheckpointEvent& /*checkpoint*/) {
+  void see(const log::Event& event, const log::CheckpointEvent& checkpoint) {
     ++notes_and_steps;
+    checkpoints.see(event, checkpoint);
   }
   void see(const log::Event& /*event*/, const log::NoteEvent& /*note*/) { ++notes_and_steps; }
 
@@ -69,6 +72,7 @@ struct RankReplay {
   Gradients gradients;
   Ledger ledger;
   Steps steps;
+  Checkpoints checkpoints;
   Collectives collectives;
   Count events = 0, notes_and_steps = 0, last_line = 0;
 };
@@ -121,12 +125,20 @@ bool replay_rank(const log::RunFolder& folder, std::istream& in, Count rank, Ran
 void compare_ranks(const log::RunFolder& folder, const Ranks& ranks, bool whole) {
   const RankReplay& first = *ranks.begin()->second;
   std::vector<const Collectives*> collectives;
+  std::vector<const Checkpoints*> checkpoints;
   for (const auto& [rank, replay] : ranks) {
     replay->steps.compare_with(first.steps);
     collectives.push_back(&replay->collectives);
+    checkpoints.push_back(&replay->checkpoints);
+    const bool begun = whole || replay->steps.done() > 0;
+    if (folder.run.resumed && begun) replay->checkpoints.expect_loaded(*folder.run.resumed);
   }
   Collectives::compare(collectives, folder.run.world_size, whole);
+  Checkpoints::compare(checkpoints, whole);
   if (folder.summary) first.steps.compare_with(*folder.summary);
+  if (whole && ranks.size() == folder.run.world_size) {
+    Checkpoints::compare_with(*folder.summary, checkpoints);
+  }
 }
 
 void remark_on_end(const log::RunFolder& folder, Verdict& verdict) {

@@ -30,27 +30,28 @@ std::string flag(bool value) { return value ? "true" : "false"; }
 
 void Steps::see(const log::Event& event, const log::StepEvent& step) {
   steps_.push_back({event.line, step});
-  if (event.step == steps_.size()) return;
+  const Count expected = before_ + steps_.size();
+  if (event.step == expected) return;
   report_(Kind::step_order, event.line,
-          fmt::format("step {} ends as number {}", event.step, steps_.size()));
+          fmt::format("step {} ends as number {}", event.step, expected));
 }
 
 void Steps::compare_with(const Steps& first) const {
   for (std::size_t i = 0; i < std::min(steps_.size(), first.steps_.size()); ++i) {
     const log::StepEvent& here = steps_[i].step;
     const log::StepEvent& there = first.steps_[i].step;
-    first_difference(
-        {{"loss", text_of(here.loss), text_of(there.loss)},
-         {"grad_norm", text_of(here.grad_norm), text_of(there.grad_norm)},
-         {"lr", text_of(here.lr), text_of(there.lr)},
-         {"scale", text_of(here.scale), text_of(there.scale)},
-         {"skipped", flag(here.skipped), flag(there.skipped)},
-         {"hash", here.hash, there.hash}},
-        [&](const Result& result) {
-          report_(Kind::step_of_ranks, steps_[i].line,
-                  fmt::format("the {} of step {} is {}, rank {} has {} (line {})", result.name,
-                              i + 1, result.here, first.rank_, result.there, first.steps_[i].line));
-        });
+    first_difference({{"loss", text_of(here.loss), text_of(there.loss)},
+                      {"grad_norm", text_of(here.grad_norm), text_of(there.grad_norm)},
+                      {"lr", text_of(here.lr), text_of(there.lr)},
+                      {"scale", text_of(here.scale), text_of(there.scale)},
+                      {"skipped", flag(here.skipped), flag(there.skipped)},
+                      {"hash", here.hash, there.hash}},
+                     [&](const Result& result) {
+                       report_(Kind::step_of_ranks, steps_[i].line,
+                               fmt::format("the {} of step {} is {}, rank {} has {} (line {})",
+                                           result.name, number(i), result.here, first.rank_,
+                                           result.there, first.steps_[i].line));
+                     });
   }
 }
 
@@ -65,7 +66,7 @@ void Steps::compare_with(const log::Summary& summary) const {
                      [&](const Result& result) {
                        report_(Kind::step_summary, steps_[i].line,
                                fmt::format("the {} of step {} is {}, summary.json has {}",
-                                           result.name, i + 1, result.here, result.there));
+                                           result.name, number(i), result.here, result.there));
                      });
   }
 }

@@ -60,12 +60,13 @@ TEST_CASE("every kind of event that is recorded is read back, field by field", "
   step.why_skipped = "because";
   recorder.record(step);
   recorder.record(NoteEvent{"said \"so\"\n"});
+  recorder.record(CheckpointEvent{"load", "ck/a", 4096, 3, 0.5, 0.25, 0.125, 0.0625});
   recorder.flush();
 
   const Read all = read(written.str());
-  REQUIRE(all.lines.size() == 8);
+  REQUIRE(all.lines.size() == 9);
   CHECK(all.cut_in == 0);
-  for (std::size_t i = 0; i < 8; ++i) {
+  for (std::size_t i = 0; i < 9; ++i) {
     INFO(all.lines[i].mistake);
     REQUIRE(all.lines[i].event);
     const log::Event& event = *all.lines[i].event;
@@ -114,6 +115,12 @@ TEST_CASE("every kind of event that is recorded is read back, field by field", "
   CHECK(told.why_skipped == "because");
   CHECK(told.hash == "0000000000000abc");
   CHECK(std::get<log::NoteEvent>(all.lines[7].event->what).text == "said \"so\"\n");
+  const auto& checkpoint = std::get<log::CheckpointEvent>(all.lines[8].event->what);
+  CHECK(checkpoint.action == log::Action::load);
+  CHECK(checkpoint.path == "ck/a");
+  CHECK((checkpoint.bytes == 4096 && checkpoint.files == 3));
+  CHECK((checkpoint.seconds == 0.5 && checkpoint.io_seconds == 0.25));
+  CHECK((checkpoint.sync_seconds == 0.125 && checkpoint.wait_seconds == 0.0625));
 }
 
 TEST_CASE("a line that is no event says what is wrong, and the next one is read", "[log]") {

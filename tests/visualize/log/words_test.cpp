@@ -30,6 +30,7 @@ TEST_CASE("the reader of logs knows the words of docs/log.schema.json, in their 
   check_words<log::Op>("op");
   check_words<log::Dtype>("dtype");
   check_words<log::VisitKind>("visit");
+  check_words<log::Action>("action");
 }
 
 TEST_CASE("a word is found by its name, and an unknown one is not", "[log]") {

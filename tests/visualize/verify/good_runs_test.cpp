@@ -7,7 +7,7 @@
 #include "stages/engine/gathered_parameters.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/described_training.hpp"
-#include "tests/support/logged_run.hpp"
+#include "tests/support/logged_saves.hpp"
 #include "tests/support/random_model.hpp"
 #include "visualize/verify/replay.hpp"
 
@@ -100,6 +100,25 @@ TEST_CASE("200 random runs with nothing wrong in them raise no alarm", "[verify]
     INFO("run " << number << ": " << drawn.ranks << " ranks, stage "
                 << drawn.training.settings.zero.stage);
     CHECK(alarms(logged_run(drawn.ranks, drawn.training)) == "");
+  }
+}
+
+TEST_CASE(
+    "40 random runs that save, and go on at another stage and number of ranks, raise no alarm",
+    "[verify]") {
+  for (std::uint64_t number = 0; number < 40; ++number) {
+    Drawn drawn = random_run(number);
+    Training& training = drawn.training;
+    const TemporaryFolder folder;
+    INFO("run " << number << ": " << drawn.ranks << " ranks, stage "
+                << training.settings.zero.stage);
+    CHECK(alarms(logged_saves(drawn.ranks, training, folder.path())) == "");
+    const std::string tag = fmt::format(":global_step{}", training.steps);
+    training.steps += 2;
+    training.settings.zero.stage = static_cast<int>(number % 4);
+    const int ranks = 1 + drawn.ranks % 4;
+    INFO("resumed at " << ranks << " ranks, stage " << number % 4);
+    CHECK(alarms(logged_saves(ranks, training, folder.path(), folder.path().string() + tag)) == "");
   }
 }
 

@@ -28,39 +28,50 @@ verify::Verdict verdict_on(const LoggedRun& run) {
   return verify::replay(log::read_run_folder(folder.path()));
 }
 
+void check_found(const LoggedRun& good, int stage, const std::vector<Tampering>& tamperings) {
+  CHECK(verdict_on(good).violations.empty());
+  for (const Tampering& tampering : tamperings) {
+    if (std::count(tampering.stages.begin(), tampering.stages.end(), stage) == 0) continue;
+    INFO("stage " << stage << ": " << tampering.what);
+    LoggedRun run = good;
+    const Expected expected = tampering.plant(run);
+    const verify::Verdict verdict = verdict_on(run);
+    std::set<Kind> found;
+    for (const auto& [kind, first] : verdict.violations) {
+      found.insert(kind);
+      UNSCOPED_INFO(verify::info(kind).name << " " << first.file << ":" << first.line << " "
+                                            << first.text);
+    }
+    std::set<Kind> wanted(expected.others.begin(), expected.others.end());
+    wanted.insert(tampering.kind);
+    CHECK(names(found) == names(wanted));
+    const auto first = verdict.violations.find(tampering.kind);
+    if (first == verdict.violations.end()) continue;
+    CHECK(first->second.line == expected.line + 1);
+    if (first->second.line > 0) {
+      CHECK(first->second.file == fmt::format("rank{}.events.jsonl", expected.rank));
+    }
+    CHECK(first->second.text.find(expected.says) != std::string::npos);
+  }
+}
+
 TEST_CASE("every tampering with a good log is found as what it is and where it is", "[verify]") {
   for (const int stage : kAllStages) {
-    const LoggedRun good = run_to_tamper_with(stage);
-    CHECK(verdict_on(good).violations.empty());
-    for (const Tampering& tampering : all_tamperings()) {
-      if (std::count(tampering.stages.begin(), tampering.stages.end(), stage) == 0) continue;
-      INFO("stage " << stage << ": " << tampering.what);
-      LoggedRun run = good;
-      const Expected expected = tampering.plant(run);
-      const verify::Verdict verdict = verdict_on(run);
-      std::set<Kind> found;
-      for (const auto& [kind, first] : verdict.violations) {
-        found.insert(kind);
-        UNSCOPED_INFO(verify::info(kind).name << " " << first.file << ":" << first.line << " "
-                                              << first.text);
-      }
-      std::set<Kind> wanted(expected.others.begin(), expected.others.end());
-      wanted.insert(tampering.kind);
-      CHECK(names(found) == names(wanted));
-      const auto first = verdict.violations.find(tampering.kind);
-      if (first == verdict.violations.end()) continue;
-      CHECK(first->second.line == expected.line + 1);
-      if (first->second.line > 0) {
-        CHECK(first->second.file == fmt::format("rank{}.events.jsonl", expected.rank));
-      }
-      CHECK(first->second.text.find(expected.says) != std::string::npos);
-    }
+    check_found(run_to_tamper_with(stage), stage, all_tamperings());
+  }
+}
+
+TEST_CASE("every tampering with the log of a run that was resumed and saves is found", "[verify]") {
+  for (const int stage : kAllStages) {
+    check_found(resumed_run_to_tamper_with(stage), stage, tamperings_with_checkpoints());
   }
 }
 
 TEST_CASE("every kind of violation has a tampering", "[verify]") {
   std::set<Kind> planted, known;
-  for (const Tampering& tampering : all_tamperings()) planted.insert(tampering.kind);
+  for (const auto& tamperings : {all_tamperings(), tamperings_with_checkpoints()}) {
+    for (const Tampering& tampering : tamperings) planted.insert(tampering.kind);
+  }
   for (const verify::KindInfo& info : verify::all_kinds()) known.insert(info.kind);
   CHECK(names(planted) == names(known));
 }

@@ -31,10 +31,16 @@ std::vector<Tampering> tamperings_with_gradients();
 std::vector<Tampering> tamperings_with_memory_and_steps();
 std::vector<Tampering> tamperings_with_collectives();
 std::vector<Tampering> all_tamperings();
+/// For the run that was resumed.
+std::vector<Tampering> tamperings_with_checkpoints();
 
 /// What they are made for: two steps of two micro-steps at three ranks, with a validation and a
 /// text; every gradient is reduced by itself.
 LoggedRun run_to_tamper_with(int stage);
+
+/// Steps 3 and 4 at three ranks behind a checkpoint of two ranks and another stage; each step is
+/// saved, and all weights in the end.
+LoggedRun resumed_run_to_tamper_with(int stage);
 
 /// A parameter of 33 x 5 elements in it, that never persists; the module "layers.1" reads it.
 inline const std::string kWeight = "layers.1.weight";
