@@ -113,7 +113,9 @@ class Checkpoints {
   }
 
   std::vector<Figure> measure(int rounds) {
-    std::vector<Figure> figures{saving(rounds), loading(rounds), merging(rounds)};
+    std::vector<Figure> figures = saving(rounds);
+    figures.push_back(loading(rounds));
+    figures.push_back(merging(rounds));
     worlds_.meet();  // before the folder goes
     return figures;
   }
@@ -128,30 +130,36 @@ class Checkpoints {
     report_ = save_checkpoint(trainer_.runtime(), trainer_.engine(), {.folder = folder_});
   }
 
-  Figure saving(int rounds) {
+  std::vector<Figure> saving(int rounds) {
     Parts parts;
-    const auto seconds = interleave(rounds, {{[&] {
-                                                write_plainly(plain_file(), shard_bytes_, block_);
-                                                worlds_.meet();
-                                              },
-                                              [&] {
-                                                fs::remove(plain_file());
-                                                worlds_.meet();
-                                              }},
-                                             {[&] {
-                                                save();
-                                                parts.add(last_);
-                                              },
-                                              [&] {
-                                                if (worlds_.rank == 0) {
-                                                  fs::remove_all(folder_ / report_.tag);
-                                                }
-                                                worlds_.meet();
-                                              }}});
-    fs::remove(plain_file());
-    return percent_figure(name_ + ": speed of a save, of write + fsync alone",
-                          ratio_of(seconds[0], seconds[1]), kWriting,
-                          fmt::format("{}; {}", speed(report_.bytes, seconds[1]), parts.text()));
+    const auto before = [this] {
+      fs::remove(plain_file());
+      if (worlds_.rank == 0) fs::remove_all(folder_ / report_.tag);
+      worlds_.meet();
+    };
+    const Work one{[this] {
+                     if (worlds_.rank == 0) write_plainly(plain_file(), report_.bytes, block_);
+                     worlds_.meet();
+                   },
+                   before};
+    const Work every{[this] {
+                       write_plainly(plain_file(), shard_bytes_, block_);
+                       worlds_.meet();
+                     },
+                     before};
+    const Work ours{[&] {
+                      save();
+                      parts.add(last_);
+                    },
+                    before};
+    const auto seconds = interleave(rounds, {one, ours, every});
+    before();
+    save();  // to load
+    return {percent_figure(name_ + ": speed of a save, of one write + fsync of all",
+                           ratio_of(seconds[0], seconds[1]), kWriting,
+                           speed(report_.bytes, seconds[1])),
+            percent_figure(name_ + ": the same, of one on each rank",
+                           ratio_of(seconds[2], seconds[1]), {}, parts.text())};
   }
 
   Figure loading(int rounds) {
@@ -176,7 +184,7 @@ class Checkpoints {
                           ratio_of(seconds[0], seconds[1]), {}, speed(report_.bytes, seconds[1]));
   }
 
-  // By one rank, while the others sleep.
+  // By one rank, while the others sleep; against a copy of the file that comes of it.
   Figure merging(int rounds) {
     std::vector<std::vector<double>> seconds{{1}, {1}};
     Index bytes = 0;
@@ -184,20 +192,22 @@ class Checkpoints {
       const fs::path merged = folder_ / "merged.safetensors";
       const Checkpoint checkpoint = Checkpoint::open(folder_.string());
       bytes = merge_checkpoint(checkpoint, merged, {}).bytes;
-      const auto forget_all = [&] {
+      const auto before = [&] {
         for (std::size_t rank = 0; rank < checkpoint.manifest().shards.size(); ++rank) {
           forget(checkpoint.file_of(rank));
         }
-        fs::remove(merged);
+        forget(merged);
         fs::remove(plain_file());
       };
-      seconds =
-          interleave(rounds, {{[&] { write_plainly(plain_file(), bytes, block_); }, forget_all},
-                              {[&] { merge_checkpoint(checkpoint, merged, {}); }, forget_all}});
-      forget_all();
+      seconds = interleave(rounds, {{[&] {
+                                       read_plainly(merged, block_);
+                                       write_plainly(plain_file(), bytes, block_);
+                                     },
+                                     before},
+                                    {[&] { merge_checkpoint(checkpoint, merged, {}); }, before}});
     }
     worlds_.meet();
-    return percent_figure(name_ + ": speed of a merge, of write + fsync alone",
+    return percent_figure(name_ + ": speed of a merge, of read, write + fsync alone",
                           ratio_of(seconds[0], seconds[1]), {}, speed(bytes, seconds[1]));
   }
 

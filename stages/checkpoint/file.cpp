@@ -102,9 +102,9 @@ OutputFile::OutputFile(fs::path path, Index expected)
     : path_(std::move(path)),
       expected_(expected),
       file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)),
+      block_(kBlockBytes),
       hash_(std::make_unique<Hash>()) {
   if (file_ < 0) cannot_write(path_, errno, expected_);
-  block_.reserve(kBlockBytes);
   XXH3_64bits_reset(&hash_->state);
 }
 
@@ -115,20 +115,28 @@ OutputFile::~OutputFile() {
 }
 
 void OutputFile::write(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const std::size_t room = kBlockBytes - block_.size();
-    const auto part = bytes.first(std::min(room, bytes.size()));
-    block_.insert(block_.end(), part.begin(), part.end());
-    bytes = bytes.subspan(part.size());
-    if (block_.size() == kBlockBytes) write_block();
+  write(static_cast<Index>(bytes.size()), [&](Index done, std::span<std::byte> out) {
+    std::memcpy(out.data(), bytes.data() + done, out.size());
+  });
+}
+
+void OutputFile::write(Index bytes, const std::function<void(Index, std::span<std::byte>)>& fill) {
+  for (Index done = 0; done < bytes;) {
+    const std::span<std::byte> room = std::span(block_).subspan(filled_);
+    const auto part = room.first(std::min(room.size(), static_cast<std::size_t>(bytes - done)));
+    fill(done, part);
+    done += static_cast<Index>(part.size());
+    filled_ += part.size();
+    if (filled_ == block_.size()) write_block();
   }
 }
 
 void OutputFile::write_block() {
-  digest_.blocks.push_back(xxh3(block_));
-  XXH3_64bits_update(&hash_->state, block_.data(), block_.size());
+  const std::span<const std::byte> block = std::span(block_).first(filled_);
+  digest_.blocks.push_back(xxh3(block));
+  XXH3_64bits_update(&hash_->state, block.data(), block.size());
   const Clock::time_point start = Clock::now();
-  for (std::span<const std::byte> rest = block_; !rest.empty();) {
+  for (std::span<const std::byte> rest = block; !rest.empty();) {
     const ssize_t written = ::write(file_, rest.data(), rest.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) {
@@ -138,13 +146,13 @@ void OutputFile::write_block() {
     }
     rest = rest.subspan(static_cast<std::size_t>(written));
   }
-  digest_.bytes += static_cast<Index>(block_.size());
-  block_.clear();
+  digest_.bytes += static_cast<Index>(block.size());
+  filled_ = 0;
   write_seconds_ += seconds_since(start);
 }
 
 FileDigest OutputFile::close() {
-  if (!block_.empty()) write_block();
+  if (filled_ > 0) write_block();
   const Clock::time_point start = Clock::now();
   if (::fsync(file_) != 0) cannot_write(path_, errno, expected_, digest_.bytes);
   if (::close(std::exchange(file_, -1)) != 0) {

@@ -40,6 +40,8 @@ class OutputFile {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  /// The same without a copy between: `fill` puts `bytes` bytes where it is told to, in parts.
+  void write(Index bytes, const std::function<void(Index done, std::span<std::byte> out)>& fill);
   /// Writes the rest and returns when the disk has it for good.
   FileDigest close();
 
@@ -53,6 +55,7 @@ class OutputFile {
   Index expected_;
   int file_;
   std::vector<std::byte> block_;
+  std::size_t filled_ = 0;  // bytes of the block
   FileDigest digest_;
   struct Hash;  // of the file so far
   std::unique_ptr<Hash> hash_;

@@ -24,12 +24,15 @@ using Clock = std::chrono::steady_clock;
 /// Elements of a state into device memory, converted to its type.
 void fill(Runtime& runtime, StateSource& source, const std::string& parameter,
           std::string_view state, Range range, Values out) {
-  source.read(parameter, state, range,
-              [&](Range piece, Dtype dtype, std::span<const std::byte> bytes) {
-                const std::vector<std::byte> values = converted(bytes, dtype, out.dtype());
-                runtime.device.upload((out + (piece.begin - range.begin)).data(), values.data(),
-                                      static_cast<Index>(values.size()));
-              });
+  source.read(
+      parameter, state, range, [&](Range piece, Dtype dtype, std::span<const std::byte> bytes) {
+        const Values there = out + (piece.begin - range.begin);
+        const auto upload = [&](std::span<const std::byte> values) {
+          runtime.device.upload(there.data(), values.data(), static_cast<Index>(values.size()));
+        };
+        if (dtype == out.dtype()) return upload(bytes);
+        upload(converted(bytes, dtype, out.dtype()));
+      });
 }
 
 // Whole on every rank, and nobody sends it: each reads all of it.

