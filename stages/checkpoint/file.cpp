@@ -141,7 +141,7 @@ void OutputFile::write_block() {
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) {
       const auto unwritten = static_cast<Index>(rest.size());
-      const Index in_block = static_cast<Index>(block_.size()) - unwritten;
+      const Index in_block = static_cast<Index>(block.size()) - unwritten;
       cannot_write(path_, errno, expected_, digest_.bytes + in_block);
     }
     rest = rest.subspan(static_cast<std::size_t>(written));
