@@ -197,7 +197,7 @@ class Save {
   }
 
   void write(OutputFile& file, ConstValues values, Index n) {
-    const auto* bytes = static_cast<const std::byte*>(values.data());  // parts may cut elements
+    const auto* bytes = static_cast<const std::byte*>(values.data());
     file.write(n * size_of(values.dtype()), [&](Index done, std::span<std::byte> out) {
       runtime_.device.download(out.data(), bytes + done, static_cast<Index>(out.size()));
     });

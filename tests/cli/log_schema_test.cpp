@@ -155,6 +155,45 @@ TEST_CASE("every file and line of a run is as docs/log.schema.json says, in ever
   CHECK(seen.at("summary") == 4);
 }
 
+TEST_CASE(
+    "runs that save, and go on, and begin with given weights are as docs/log.schema.json says") {
+  Checker checker;
+  const Scratch scratch;
+  scratch.write("ds.json", R"({"zero_optimization":
+      {"stage3_gather_16bit_weights_on_model_save": true}})");
+  const std::string common = fmt::format("-n 3 --stage 3 --config {} ", scratch.arg("ds.json"));
+  const auto check = [&](const std::string& arguments) {
+    const Outcome outcome =
+        run_zerolab(fmt::format("{} {} --out {}", arguments, common, scratch.arg("run")));
+    INFO(arguments << "\n" << outcome.all());
+    REQUIRE(outcome.status == 0);
+    const auto seen = checker.check(scratch.path("run"));
+    CHECK(fields(json(seen)) == std::set<std::string>{"event", "run", "summary"});
+    const json summary = read_json(scratch.path("run") / "summary.json");
+    check_refused(LogDefinition("summary"), summary);
+    check_refused(LogDefinition("run"), read_json(scratch.path("run") / "run.json"));
+    check_refused(LogDefinition("event"),
+                  one_of_each(scratch.path("run") / "rank2.events.jsonl").at("checkpoint"));
+    return summary["checkpoints"];
+  };
+  const std::string weights = scratch.arg("weights.safetensors");
+  const json saved = check("train --model mlp-small --steps 4 --save-every 2 --keep 1 --save " +
+                           scratch.arg("ck") + " --save-model " + weights);
+  REQUIRE(saved.size() == 3);
+  CHECK(saved[0]["step"] == 2);
+  CHECK(saved[1]["path"] == scratch.path("ck/global_step4").string());
+  CHECK(saved[1]["bytes"] > 12 * 201'472);
+  CHECK(saved[2]["path"] == scratch.path("weights.safetensors").string());
+  CHECK(saved[2]["bytes"] == std::filesystem::file_size(scratch.path("weights.safetensors")));
+  check("train --steps 5 --log-level steps --resume " + scratch.arg("ck"));
+  CHECK(read_json(scratch.path("run") / "run.json")["resumed"] ==
+        json{{"checkpoint", scratch.path("ck/global_step4").string()},
+             {"step", 4},
+             {"stage", 3},
+             {"world_size", 3}});
+  CHECK(check("import " + weights + " --steps 1") == json::array());
+}
+
 TEST_CASE("what a failed run leaves is as docs/log.schema.json says") {
   Checker checker;
   for (const std::string failure :

@@ -60,6 +60,39 @@ TEST_CASE("verify finds nothing in runs of every stage, type and kind") {
   }
 }
 
+TEST_CASE("verify finds nothing in runs that save, go on elsewhere, or begin with given weights") {
+  const Scratch scratch;
+  scratch.write("ds.json", R"({"zero_optimization":
+      {"stage3_gather_16bit_weights_on_model_save": true}})");
+  const auto good = [&](const Outcome& run) {
+    INFO(run.all());
+    REQUIRE(run.status == 0);
+    const Outcome verified = run_zerolab("verify " + scratch.arg("run"));
+    INFO(verified.all());
+    CHECK(verified.status == 0);
+  };
+  const std::string out = " --config " + scratch.arg("ds.json") + " --out " + scratch.arg("run");
+  for (const int stage : {0, 3}) {
+    good(
+        run_zerolab(fmt::format("train -n 3 --model mlp-small --micro-batch 1 --bf16 --steps 3 "
+                                "--generate 2 --stage {} --save {} --save-every 2 "
+                                "--save-model {} {}",
+                                stage, scratch.arg("ck"), scratch.arg("w"), out)));
+    good(
+        run_zerolab(fmt::format("train -n 4 --stage {} --steps 5 --resume {} --save {} "
+                                "--check-collectives {}",
+                                3 - stage, scratch.arg("ck"), scratch.arg("ck"), out)));
+    good(run_zerolab(fmt::format("import {} -n 2 --micro-batch 1 --steps 1 --stage {} {}",
+                                 scratch.arg("w"), stage, out)));
+  }
+  // A step later than run.json says.
+  good(run_zerolab("train -n 2 --steps 7 --resume " + scratch.arg("ck") + out));
+  replace_in(scratch.path("run") / "run.json", R"("step": 5)", R"("step": 4)");
+  const Outcome verified = run_zerolab("verify " + scratch.arg("run"));
+  CHECK(verified.status == 4);
+  CHECK(verified.count("\n   step 6 ends as number 5\n") == 1);
+}
+
 TEST_CASE("verify judges every stage of a comparison, of processes too") {
   const Scratch scratch;
   REQUIRE(
