@@ -244,6 +244,12 @@ FileDigest InputFile::digest(const std::function<void(Index bytes)>& on_block) c
   return digest;
 }
 
+std::string brief(std::string_view text) {
+  constexpr std::size_t kMost = 300;
+  text = text.substr(0, text.find('\n'));
+  return text.size() <= kMost ? std::string(text) : fmt::format("{}...", text.substr(0, kMost));
+}
+
 std::string read_text(const std::string& path, Index most) {
   const InputFile file(path);
   if (file.bytes() > most) {

@@ -97,6 +97,9 @@ class InputFile {
   Index bytes_ = 0;
 };
 
+/// The beginning of a text, one line: for messages that quote what anybody may have written.
+std::string brief(std::string_view text);
+
 /// All of a file of at most so many bytes. Throws Error: as InputFile; Code::checkpoint_damaged if
 /// it has more.
 std::string read_text(const std::string& path, Index most);

@@ -24,7 +24,7 @@ constexpr Index kMostElements = Index{1} << 56;  // of all parameters: no count 
 std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
 
 [[noreturn]] void no_manifest(const std::string& file, const std::string& why) {
-  throw Error(Code::checkpoint_damaged, fmt::format("{}: {}", file, why),
+  throw Error(Code::checkpoint_damaged, fmt::format("{}: {}", file, brief(why)),
               "take another checkpoint");
 }
 
@@ -237,7 +237,7 @@ void check_lengths(const Manifest& manifest, const std::string& file) {
 Json parse(std::string_view text, const std::string& file) {
   std::vector<std::string> twice;
   try {
-    parse_json(text, file, &twice);
+    parse_json(text, "manifest", &twice);
   } catch (const Error& error) {
     no_manifest(file, "it is no JSON: " + error.what_happened());
   }

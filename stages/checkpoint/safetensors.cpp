@@ -32,7 +32,7 @@ constexpr std::array kDtypes{DtypeName{"BOOL", 1},    DtypeName{"U8", 1},      D
                              DtypeName{"F64", 8},     DtypeName{"I64", 8},     DtypeName{"U64", 8}};
 
 [[noreturn]] void no_safetensors(const std::string& file, const std::string& why) {
-  throw Error(Code::checkpoint_damaged, fmt::format("{}: {}", file, why),
+  throw Error(Code::checkpoint_damaged, fmt::format("{}: {}", file, brief(why)),
               "take another copy of the file, or another checkpoint");
 }
 
@@ -116,7 +116,7 @@ nlohmann::json parse(std::string_view text, const std::string& file) {
   std::vector<std::string> twice;
   nlohmann::json json;
   try {
-    json = parse_json(text, file, &twice);
+    json = parse_json(text, "header", &twice);
   } catch (const Error& error) {
     no_safetensors(file, "the header is no JSON: " + error.what_happened());
   }

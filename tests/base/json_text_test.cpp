@@ -31,6 +31,19 @@ TEST_CASE("a number that no double can hold is named", "[base]") {
   CHECK(contains(error->what(), "1e400"));
 }
 
+TEST_CASE("what is nested too deeply for those who copy it is refused", "[base]") {
+  const auto nested = [](std::size_t levels) {
+    return std::string(levels, '[') + std::string(levels, ']');
+  };
+  CHECK_NOTHROW(parse_json(nested(100), "ds.json"));
+  for (const std::size_t levels : {std::size_t{101}, std::size_t{3'000'000}}) {
+    const auto error = thrown_by([&] { parse_json(nested(levels), "ds.json"); });
+    REQUIRE(error);
+    CHECK(error->code() == Code::config_syntax);
+    CHECK(contains(error->what(), "ds.json: more than 100 levels"));
+  }
+}
+
 TEST_CASE("comments are allowed and keys given twice are reported with their path", "[base]") {
   std::vector<std::string> duplicates;
   const auto value = parse_json(R"({

@@ -1,5 +1,7 @@
 // What a fuzzer begins with (tests/fuzz/corpus), and what it has found: one thing is wrong in each.
 
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <map>
 #include <string>
@@ -68,6 +70,25 @@ const std::map<std::string, std::string>& expected() {
 }
 
 }  // namespace
+
+TEST_CASE("however much is wrong in a header or a manifest, its message is a short line") {
+  const std::string much(1'000'000, 'x');
+  for (const std::string& json :
+       {much, "{\"" + much, "{\"" + much + "\": 1}", "{\"a\": {\"dtype\": \"" + much + "\"}}",
+        "{\"a\": {\"dtype\": \"F32\", \"shape\": [\"" + much + "\"]}}",
+        "{\"__metadata__\": {\"" + much + "\": 1}}", "{\"format\": \"" + much + "\"}",
+        "{\"format\": \"zerolab checkpoint\", \"version\": \"" + much + "\"}"}) {
+    for (const std::string& kind :
+         {fmt::format("header {} {}\n", json.size(), json.size() + 8), std::string("manifest\n")}) {
+      const auto error = thrown_by([&] { read_fuzz_input(kind + json); });
+      INFO(kind << json.substr(0, 60));
+      REQUIRE(error);
+      CHECK(error->exit_status() == 6);
+      CHECK(error->what_happened().size() < 400);
+      CHECK_FALSE(contains(error->what_happened(), "\n"));
+    }
+  }
+}
 
 TEST_CASE("each input of the fuzzer's corpus is refused for what is wrong with it") {
   int seen = 0;
