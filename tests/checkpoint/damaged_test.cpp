@@ -491,8 +491,8 @@ TEST_CASE(
     wider.hidden_sizes.at(0) += 1;
     for (const auto& [model, reason] : {std::pair(wider, "the model has ["),
                                         std::pair(tiny_transformer(), "which the model has")}) {
-      const auto error = thrown_by(
-          [&] { run(3, resuming(small_training(model, stage), saved.folder().string())); });
+      const Training training = resuming(small_training(model, stage), saved.folder().string());
+      const auto error = thrown_by([&] { run(3, training); });
       INFO("stage " << stage);
       REQUIRE(error);
       INFO(error->what());
