@@ -38,7 +38,7 @@ SaveReport gather_all_to_save(Runtime& runtime, Engine& engine, const SaveTo& to
 /// What happens to the checkpoint when it is there.
 template <void (*harm)(const SaveTo& to, const fs::path& saved)>
 SaveReport save_and_harm(Runtime& runtime, Engine& engine, const SaveTo& to) {
-  const SaveReport report = save_checkpoint(runtime, engine, to);
+  SaveReport report = save_checkpoint(runtime, engine, to);
   together(runtime.comm, "harm to the checkpoint", [&]() -> std::string {
     if (runtime.rank() == 0 && engine.steps_done() >= kStep) harm(to, to.folder / report.tag);
     return {};
