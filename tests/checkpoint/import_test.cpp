@@ -20,22 +20,22 @@ constexpr std::array kDtypes{Dtype::fp32, Dtype::bf16, Dtype::fp16};
 
 /// What make_gpt2.py gives the element, in zerolab's layout: [out, in].
 float published(const Parameter& parameter, Index element) {
-  const std::map<std::string, Index> kKinds{{"token_embedding.weight", 1},
-                                            {"position_embedding.weight", 2},
-                                            {"final_norm.weight", 3},
-                                            {"final_norm.bias", 4},
-                                            {"norm1.weight", 5},
-                                            {"norm1.bias", 6},
-                                            {"attention.qkv.weight", 7},
-                                            {"attention.qkv.bias", 8},
-                                            {"attention.projection.weight", 9},
-                                            {"attention.projection.bias", 10},
-                                            {"norm2.weight", 11},
-                                            {"norm2.bias", 12},
-                                            {"mlp.up.weight", 13},
-                                            {"mlp.up.bias", 14},
-                                            {"mlp.down.weight", 15},
-                                            {"mlp.down.bias", 16}};
+  const std::map<std::string, Index> kinds{{"token_embedding.weight", 1},
+                                           {"position_embedding.weight", 2},
+                                           {"final_norm.weight", 3},
+                                           {"final_norm.bias", 4},
+                                           {"norm1.weight", 5},
+                                           {"norm1.bias", 6},
+                                           {"attention.qkv.weight", 7},
+                                           {"attention.qkv.bias", 8},
+                                           {"attention.projection.weight", 9},
+                                           {"attention.projection.bias", 10},
+                                           {"norm2.weight", 11},
+                                           {"norm2.bias", 12},
+                                           {"mlp.up.weight", 13},
+                                           {"mlp.up.bias", 14},
+                                           {"mlp.down.weight", 15},
+                                           {"mlp.down.bias", 16}};
   std::string name = parameter.name();
   Index block = 0;
   if (name.rfind("blocks.", 0) == 0) {
@@ -45,7 +45,7 @@ float published(const Parameter& parameter, Index element) {
   const Index columns = parameter.shape().size() == 2 ? parameter.shape()[1] : 1;
   const Index row = element / columns;
   const Index column = element % columns;
-  const Index kind = kKinds.at(name) + 17 * block;
+  const Index kind = kinds.at(name) + 17 * block;
   return static_cast<float>((31 * kind + 7 * row + 3 * column) % 251 - 125) / 64;
 }
 
