@@ -245,6 +245,7 @@ Invocation parse_command_line(const std::vector<std::string>& arguments, bool un
   const std::vector<Subcommand> without_ranks = subcommands_without_ranks();
   std::array<Ranked, 4> with_ranks = commands_with_ranks();
   std::vector<std::string> names;
+  names.reserve(with_ranks.size() + without_ranks.size());
   for (const Ranked& command : with_ranks) names.emplace_back(command.name);
   for (const Subcommand& subcommand : without_ranks) names.push_back(subcommand.name);
   if (!arguments.empty() && arguments[0].rfind('-', 0) != 0 &&
