@@ -29,6 +29,8 @@ class Fields {
   explicit Fields(const nlohmann::json& object, std::string place = "");
 
   bool has(const char* name) const { return object_.contains(name); }
+  /// Of one that is there.
+  bool is_null(const char* name) const { return at(name).is_null(); }
   std::string text(const char* name) const;
   std::string name(const char* name) const;  // a text that is not empty
   /// From 0 to 2^53, beyond which JSON's numbers are not exact everywhere.

@@ -1,9 +1,8 @@
 #include "visualize/log/run_folder.hpp"
 
-#include <fstream>
 #include <set>
 
-#include "visualize/log/fields.hpp"
+#include "visualize/log/json_file.hpp"
 
 namespace zerolab::log {
 namespace fs = std::filesystem;
@@ -11,25 +10,6 @@ namespace {
 
 constexpr Count kMostRanks = 65'536;
 constexpr const char* kHowToMakeOne = "name a folder that `zerolab train` or `compare` has written";
-
-nlohmann::json read_json(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  nlohmann::json json = nlohmann::json::parse(in, nullptr, false);
-  if (in.bad() || json.is_discarded()) throw Mistake("is not JSON");
-  return json;
-}
-
-// Reads a file with one of the functions below; a mistake in it gets its name.
-template <typename Read>
-auto reading(const fs::path& file, Read read) {
-  try {
-    const nlohmann::json json = read_json(file);
-    return read(Fields(json));
-  } catch (const Mistake& mistake) {
-    throw Unreadable(fmt::format("{} {}", file.string(), mistake.what()),
-                     "docs/log-format.md says what stands in the file");
-  }
-}
 
 void refuse_twice(const std::string& kind, const std::string& name, std::set<std::string>& seen) {
   if (!seen.insert(name).second) {
@@ -130,21 +110,16 @@ Summary summary_of(const Fields& json) {
   return summary;
 }
 
-bool is_file(const fs::path& file) {
-  std::error_code ignored;
-  return fs::is_regular_file(file, ignored);
-}
-
 }  // namespace
 
 RunFolder read_run_folder(const fs::path& folder) {
   if (!is_file(folder / "run.json")) {
     throw Unreadable(fmt::format("{} has no run.json", folder.string()), kHowToMakeOne);
   }
-  RunFolder result{folder, reading(folder / "run.json", run_of), std::nullopt,
+  RunFolder result{folder, read_json_file(folder / "run.json", run_of), std::nullopt,
                    read_failure(folder)};
   if (is_file(folder / "summary.json")) {
-    result.summary = reading(folder / "summary.json", summary_of);
+    result.summary = read_json_file(folder / "summary.json", summary_of);
     if (result.summary->memory.size() != result.run.world_size) {
       throw Unreadable(fmt::format("{} tells the memory of {} ranks, run.json has {}",
                                    (folder / "summary.json").string(),
@@ -157,7 +132,7 @@ RunFolder read_run_folder(const fs::path& folder) {
 
 std::optional<Failure> read_failure(const fs::path& folder) {
   if (!is_file(folder / "error.json")) return std::nullopt;
-  return reading(folder / "error.json", [](const Fields& json) {
+  return read_json_file(folder / "error.json", [](const Fields& json) {
     return Failure{json.text("code"), json.count_or_null("rank"), json.text("message")};
   });
 }

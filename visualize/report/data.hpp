@@ -1,0 +1,13 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+namespace zerolab::report {
+
+/// What a report page shows, as one JSON value (visualize/report/assets/README.md has its fields).
+/// `folders`: run folders, or those of comparisons. Throws log::Unreadable.
+nlohmann::ordered_json page_data(const std::vector<std::filesystem::path>& folders);
+
+}  // namespace zerolab::report
