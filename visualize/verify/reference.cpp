@@ -12,6 +12,15 @@ Count rounded_up(Count value, Count multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
+template <typename Enum>
+std::vector<Enum> all_of() {
+  std::vector<Enum> result;
+  for (std::size_t i = 0; i < log::kWords<Enum>.size(); ++i) {
+    result.push_back(static_cast<Enum>(i));
+  }
+  return result;
+}
+
 }  // namespace
 
 bool legal(Count stage, const log::Move& move) {
@@ -60,6 +69,28 @@ bool legal(const log::GradientMove& move) {
       return move.from == reduced;
   }
   return false;
+}
+
+std::vector<log::Move> legal_moves(Count stage) {
+  std::vector<log::Move> result;
+  for (const Status from : all_of<Status>()) {
+    for (const Status to : all_of<Status>()) {
+      for (const Cause cause : all_of<Cause>()) {
+        if (legal(stage, log::Move{from, to, cause})) result.push_back({from, to, cause});
+      }
+    }
+  }
+  return result;
+}
+
+std::vector<log::GradientMove> legal_gradient_moves() {
+  std::vector<log::GradientMove> result;
+  for (const GradientStatus from : all_of<GradientStatus>()) {
+    for (const GradientStatus to : all_of<GradientStatus>()) {
+      if (legal(log::GradientMove{from, to})) result.push_back({from, to});
+    }
+  }
+  return result;
 }
 
 Padding::Padding(const log::Run& run) : run_(run) {

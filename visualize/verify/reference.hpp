@@ -13,6 +13,10 @@ bool legal(const log::GradientMove& move);
 /// Whether any stage makes this move.
 bool known(const log::Move& move);
 
+/// All that are legal, in the order of the log's words.
+std::vector<log::Move> legal_moves(log::Count stage);
+std::vector<log::GradientMove> legal_gradient_moves();
+
 /// What parameters take in collectives, with padding.
 class Padding {
  public:
