@@ -8,6 +8,9 @@ find_library(MUPARSER_LIBRARY muparser)
 zerolab_need(MUPARSER_LIBRARY libmuparser-dev)
 find_path(XXHASH_INCLUDE_DIR xxhash.h)  # used header-only
 zerolab_need(XXHASH_INCLUDE_DIR libxxhash-dev)
+# Charts of the report page.
+find_file(ZEROLAB_D3 d3.min.js PATHS /usr/share/nodejs/d3/dist NO_DEFAULT_PATH)
+zerolab_need(ZEROLAB_D3 node-d3)
 find_path(GRAPHVIZ_INCLUDE_DIR graphviz/gvc.h)
 find_library(GVC_LIBRARY gvc)
 find_library(CGRAPH_LIBRARY cgraph)
@@ -15,7 +18,7 @@ zerolab_need(GRAPHVIZ_INCLUDE_DIR libgraphviz-dev)
 zerolab_need(GVC_LIBRARY libgraphviz-dev)
 zerolab_need(CGRAPH_LIBRARY libgraphviz-dev)
 list(REMOVE_DUPLICATES zerolab_missing)
-mark_as_advanced(GRAPHVIZ_INCLUDE_DIR GVC_LIBRARY CGRAPH_LIBRARY)
+mark_as_advanced(ZEROLAB_D3 GRAPHVIZ_INCLUDE_DIR GVC_LIBRARY CGRAPH_LIBRARY)
 if(zerolab_missing)
   list(JOIN zerolab_missing " " packages)
   message(FATAL_ERROR "zerolab lacks ${packages} (names of Debian packages): "

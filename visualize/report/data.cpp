@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "visualize/diagram/render.hpp"
+#include "visualize/diagram/states.hpp"
 #include "visualize/report/advice.hpp"
 
 namespace zerolab::report {
@@ -264,6 +266,19 @@ Json remarks_json(const RunData& run) {
   });
 }
 
+/// The states of parameters and the moves between them, as a picture; null where the log has none.
+Json diagram_json(const RunData& run) {
+  const auto in_full = [](const RankRecording& rank) { return rank.in_full; };
+  if (std::none_of(run.ranks.begin(), run.ranks.end(), in_full)) return nullptr;
+  try {
+    const diagram::StatesOptions options{
+        .parameters = true, .gradients = false, .spec = true, .times = true, .title = false};
+    return diagram::render(diagram::states_dot(diagram::observe(run.folder), options), "svg");
+  } catch (const log::Unreadable&) {
+    return nullptr;  // memory and collectives, but no transitions
+  }
+}
+
 Json run_json(const RunData& run, Names& names) {
   const log::Run& of = run.folder.run;
   const bool ended = run.folder.summary.has_value();
@@ -298,6 +313,7 @@ Json run_json(const RunData& run, Names& names) {
                                     {"misses", or_null(run.summary.prefetch_misses)},
                                     {"unused", or_null(run.summary.prefetch_unused)}}
                              : Json(nullptr)},
+            {"diagram", diagram_json(run)},
             {"shown_step", run.shown_step},
             {"views", views_json(run)}};
   const auto shares = shares_of(run);

@@ -60,6 +60,17 @@ function tellState(view, story, diagram) {
     + `${move ? `since ${inTime(from)} by ${spoken(words.causes[move[4]])}${names[move[5]] ? ` for ${names[move[5]]}` : ''}` : 'since the step began'}${to < view.length ? `, until ${inTime(to)}` : ''}. `
     + `Of all parameters ${counts[2]} are here, ${counts[1]} on their way, ${counts[0]} not here.`;
   for (const node of diagram.querySelectorAll('.lit')) node.classList.remove('lit');
-  const lit = diagram.querySelector(`[data-state="${words.statuses[state]}"]`);
+  const lit = diagram.querySelector(`#state-${words.statuses[state]}`);
   if (lit) lit.classList.add('lit');
+}
+
+/** The state machine, drawn by Graphviz when the page was made. */
+function showDiagram(host) {
+  host.replaceChildren();
+  const text = runs[store.run].diagram;
+  if (!text) return;
+  const drawing = new DOMParser().parseFromString(text, 'image/svg+xml').documentElement;
+  if (drawing.nodeName !== 'svg') return;
+  for (const unsafe of drawing.querySelectorAll('script, foreignObject, a, image, use')) unsafe.remove();
+  host.append(document.importNode(drawing, true));
 }
