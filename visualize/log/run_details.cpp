@@ -101,6 +101,7 @@ FailureDetails failure_of(const Fields& json) {
                            .budget = details.count("budget"),
                            .live = details.count("live"),
                            .short_by = details.count("short_by"),
+                           .pool = details.text("pool"),
                            .owner = details.text("owner"),
                            .category = details.text("category"),
                            .where = details.text("where"),

@@ -53,7 +53,7 @@ struct FailureDetails {
   std::string way_out;
   struct OutOfMemory {
     Count requested = 0, budget = 0, live = 0, short_by = 0;
-    std::string owner, category, where;
+    std::string pool, owner, category, where;
     std::vector<Holder> holders, last;
   };
   std::optional<OutOfMemory> out_of_memory;

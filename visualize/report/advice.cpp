@@ -76,7 +76,9 @@ struct Remarks {
              "to true.";
     }
     return "The collectives take as long as the compute that could hide them: a larger "
-           "micro-batch, gradient accumulation or a faster link helps.";
+           "micro-batch, gradient accumulation or a faster link helps. Where ranks outnumber "
+           "cores, "
+           "they wait for a core.";
   }
 
   void on_memory() {

@@ -143,7 +143,7 @@ Json ranks_json(const RunData& run) {
   for (std::size_t rank = 0; rank < run.ranks.size(); ++rank) {
     const RankRecording& recording = run.ranks[rank];
     const auto peak = peak_of(run, rank);
-    const bool steady = run.folder.summary || recording.in_full;
+    const bool steady = run.folder.summary || (recording.in_full && !recording.steps.empty());
     Json typical = nullptr;
     if (recording.in_full && !recording.steps.empty()) {
       std::vector<StepFigures> steps(recording.steps);
@@ -213,7 +213,8 @@ Json failure_json(const RunData& run) {
             {"way_out", shortened(run.failure.way_out, 2'000)},
             {"out_of_memory", nullptr}};
   if (const auto& memory = run.failure.out_of_memory) {
-    json["out_of_memory"] = {{"requested", memory->requested},
+    json["out_of_memory"] = {{"pool", shortened(memory->pool)},
+                             {"requested", memory->requested},
                              {"budget", memory->budget},
                              {"live", memory->live},
                              {"short_by", memory->short_by},

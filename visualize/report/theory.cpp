@@ -135,10 +135,7 @@ Theory theory_of(const log::Run& run, const log::RunDetails& details, const std:
       const double uses = 2 * micro_steps * readers_of(run, run.parameters[i].name);
       gathered += elements * (run.parameters[i].persistent ? 1 : uses);
     }
-    theory.formula =
-        "G (2k+1) \u03a8 s (N\u22121)/N, k modules that read a parameter; those that stay whole "
-        "are "
-        "gathered once";
+    theory.formula = "G (2k+1) \u03a8 s (N\u22121)/N";
     theory.exact = false;
   }
   theory.sent.push_back({Op::all_gather, gathered * element * share});

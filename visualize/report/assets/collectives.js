@@ -22,7 +22,7 @@ function collectivesSection(body) {
       ['Theory, a step', (r) => r.theory == null ? r.op ? 'none' : '' : inBytes(r.theory / steps)],
       ['Measured / theory', (r) => r.theory ? `${(r.bytes_sent / r.theory * 100).toFixed(r.bytes_sent === r.theory ? 0 : 1)}%` : ''],
     ], rows, {label: 'Collectives of rank 0', foot: [all]}));
-    host.append(el('p', {class: 'caption'}, `Theory: ${run.theory.sent_formula} bytes sent by a rank in a step, Ψ elements with padding, s bytes each, N = ${run.world_size} ranks, G micro-steps. Control (norm, loss, checks) is not part of it.`));
-    if (!run.theory.exact) host.append(el('p', {class: 'caption'}, 'Stage 3 sends less where a parameter is still whole when the next module reads it, and more where blocks run again in backward, or in the first step, which gathers everything once more.'));
+    host.append(el('p', {class: 'caption'}, `Theory: a rank sends ${run.theory.sent_formula} bytes in a step, of Ψ elements with padding and s bytes each, with N = ${run.world_size} ranks${run.stage >= 2 ? ' and G micro-steps' : ''}. Control (norm, loss, checks) is not part of it.`));
+    if (!run.theory.exact) host.append(el('p', {class: 'caption'}, 'k modules read a parameter; one that stays whole is gathered once a step. Stage 3 sends less where a parameter is still whole when the next module reads it, and more where blocks run again in backward, or in the first step, which gathers everything once more.'));
   });
 }

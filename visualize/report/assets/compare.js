@@ -37,7 +37,7 @@ function compareSection(body) {
     ['Parameters', (run) => inBytes(steady(run, 'parameters'))],
     ['Gradients', (run) => inBytes(steady(run, 'gradients'))],
     ['Optimizer', (run) => inBytes(steady(run, 'optimizer'))],
-    ['Bytes a parameter, theory', (run) => run.theory.states ? `${run.theory.states.formula} = ${short(run.theory.states.per_parameter)}` : 'not known'],
+    ['Bytes a parameter, theory', (run) => run.theory.states ? run.stage ? `${run.theory.states.formula} = ${short(run.theory.states.per_parameter)}` : run.theory.states.formula : 'not known'],
   ], runs, {label: 'Where the memory is'}));
   body.append(el('h3', {}, 'What it needs, costs and saves'));
   body.append(table([
@@ -56,9 +56,8 @@ function peakBars(body) {
   const most = Math.max(...runs.map((run) => highestPeak(run) || 0), 1);
   const used = new Set();
   const drawing = chart(body, 'Peak memory of rank 0 by category, a bar for each run', (svg, width) => {
-    const line = 34, left = width < 600 ? 64 : 168, right = 74;
+    const line = 34, left = width < 600 ? 64 : 100, right = 74;
     const x = d3.scaleLinear().domain([0, most]).range([left, width - right]);
-    svg.attr('height', runs.length * line);
     runs.forEach((run, i) => {
       const g = svg.append('g').attr('transform', `translate(0,${i * line})`);
       g.append('text').attr('x', left - 10).attr('y', line / 2 + 4).attr('text-anchor', 'end').text(fit(runName(run), left - 14));
@@ -74,6 +73,7 @@ function peakBars(body) {
       });
       g.append('text').attr('x', x(from) + 7).attr('y', line / 2 + 4).text(inBytes(from));
     });
+    return runs.length * line;
   });
   for (const run of runs) (run.ranks[0].peak || []).forEach((bytes, c) => bytes && used.add(words.categories[c]));
   body.append(keys([...used].map((name) => [name, spoken(name)])));

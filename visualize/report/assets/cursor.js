@@ -1,7 +1,8 @@
 // The scrubber: which run, step and rank is looked at, and which moment.
 
 function cursorSection(body) {
-  const controls = el('div', {class: 'controls'});
+  const choices = el('div', {class: 'controls'});
+  const controls = el('div', {class: 'controls'}, runButtons(), choices, zoomButtons());
   const slider = el('input', {type: 'range', id: 'scrubber', min: 0, step: 1, 'aria-label': 'Moment of the step'});
   const now = el('p', {id: 'now', 'aria-live': 'off'});
   const jump = (text, label, way) => el('button', {type: 'button', 'aria-label': label, title: label, on: {click: () => nextChange(way)}}, text);
@@ -11,7 +12,7 @@ function cursorSection(body) {
 
   store.watch(['run', 'step', 'rank'], () => {
     const run = runs[store.run], view = store.view();
-    controls.replaceChildren(...[runGroup(), stepChoice(run), rankChoice(run)].filter(Boolean));
+    choices.replaceChildren(...[stepChoice(run), rankChoice(run)].filter(Boolean));
     scrub.hidden = !view;
     if (view) slider.max = view.length;
   });
@@ -23,13 +24,13 @@ function cursorSection(body) {
   });
 }
 
-function runGroup() {
+/** A button for each run; nothing where there is one. */
+function runButtons() {
   if (runs.length < 2) return null;
-  return el('div', {class: 'group', role: 'group', 'aria-label': 'Run'}, runs.map((run, i) =>
-    el('button', {type: 'button', 'aria-pressed': String(i === store.run), on: {click: () => { store.chooseRun(i); focusAgain(i); }}}, runName(run))));
+  const buttons = runs.map((run, i) => el('button', {type: 'button', on: {click: () => store.chooseRun(i)}}, runName(run)));
+  store.watch(['run'], () => buttons.forEach((button, i) => button.setAttribute('aria-pressed', String(i === store.run))));
+  return el('div', {class: 'group choose', role: 'group', 'aria-label': 'Run'}, buttons);
 }
-/** The buttons were made anew. */
-function focusAgain(i) { document.querySelectorAll('#cursor .group button')[i].focus(); }
 
 function choice(label, options, chosen, choose) {
   return el('label', {}, label, el('select', {on: {change: (event) => choose(+event.target.value)}},

@@ -32,7 +32,6 @@ function curve(host, title, points, marks) {
     const [first, last] = d3.extent(all, ([step]) => step);
     const x = d3.scaleLinear().domain(first === last ? [first - 1, last + 1] : [first, last]).range([left, width - 14]);
     const y = d3.scaleLinear().domain(d3.extent(all, ([, value]) => value)).nice().range([height - 4, 10]);
-    svg.attr('height', height + 24);
     svg.append('g').attr('class', 'grid').attr('transform', `translate(${left},0)`).call(d3.axisLeft(y).ticks(5).tickSize(-(width - left - 14)).tickFormat(''));
     svg.append('g').attr('class', 'axis').attr('transform', `translate(${left},0)`).call(d3.axisLeft(y).ticks(5));
     svg.append('g').attr('class', 'axis').attr('transform', `translate(0,${height})`).call(d3.axisBottom(x).ticks(Math.min(last - first + 1, width / 70)).tickFormat(d3.format('d')));
@@ -43,6 +42,7 @@ function curve(host, title, points, marks) {
     const held = svg.append('g').selectAll('path').data(marks.filter((d) => d[1] != null)).enter().append('path').attr('class', 'mark')
       .attr('d', d3.symbol().type(d3.symbolDiamond).size(70)).attr('transform', (d) => `translate(${x(d[0])},${y(d[1])})`);
     tell(held, (d) => `held-out loss after step ${d[0]}\n${inLoss(d[1])}`);
+    return height + 24;
   });
   drawing.measure();
 }

@@ -31,10 +31,9 @@ function waterfall(host, memory) {
     const line = 24, narrow = width < 600, left = narrow ? 8 : 260;
     const height = rows.length * line * (narrow ? 1.7 : 1);
     const step = height / rows.length;
-    const x = d3.scaleLinear().domain([low, Math.max(memory.budget, memory.live + memory.requested)]).nice().range([left, width - 84]);
-    svg.attr('height', height + 34);
+    const x = d3.scaleLinear().domain([low, Math.max(memory.budget, memory.live + memory.requested)]).range([left, width - 84]);
     svg.append('g').attr('class', 'axis').attr('transform', `translate(0,${height + 6})`)
-      .call(d3.axisBottom(x).ticks(Math.max(2, width / 220)).tickFormat(inBytes));
+      .call(d3.axisBottom(x).tickValues(unitTicks(low, x.domain()[1], width < 600 ? 3 : 6)).tickFormat(inUnitOf(memory.budget)));
     const row = svg.selectAll('g.row').data(rows).enter().append('g').attr('transform', (d, i) => `translate(0,${i * step})`);
     row.append('text').attr('x', narrow ? left : left - 10).attr('y', narrow ? 12 : line / 2 + 5).attr('text-anchor', narrow ? 'start' : 'end')
       .attr('font-weight', (d) => d.broke ? 700 : null)
@@ -49,13 +48,14 @@ function waterfall(host, memory) {
     bar.append('text').attr('class', 'soft').attr('x', (d) => x(Math.max(d.live, d.live - d.bytes)) + 6).attr('y', line / 2 + 4)
       .text((d) => `${d.bytes < 0 ? '−' : '+'}${inBytes(Math.abs(d.bytes))}`);
     svg.append('line').attr('class', 'limit').attr('x1', x(memory.budget)).attr('x2', x(memory.budget)).attr('y1', 0).attr('y2', height + 6);
+    return height + 34;
   });
   host.append(el('p', {class: 'caption'}, 'From top to bottom: what was live (grey), what was taken (filled) or given back (dashed), and last what broke the budget (the dashed line).'));
   drawing.measure();
 }
 
 /** A text that is about so wide in pixels; its end says more than its beginning. */
-function fit(text, width) {
-  const most = Math.max(3, Math.floor(width / 6.6));
-  return text.length <= most ? text : `…${text.slice(text.length - most + 1)}`;
+function fit(text, width, letter = 6.6) {
+  const most = Math.max(3, Math.floor(width / letter));
+  return text.length <= most ? text : `…${text.slice(text.length - most + 1).replace(/^\./, '')}`;
 }

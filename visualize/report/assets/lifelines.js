@@ -39,7 +39,7 @@ function drawLives(svg, at, width, view, clip, most) {
   lines.forEach((parts, p) => {
     const name = names[run.parameters[p][0]], y = p * line;
     svg.append('text').attr('class', p === store.parameter ? '' : 'soft').attr('x', left - 8).attr('y', y + 11).attr('text-anchor', 'end').attr('font-weight', p === store.parameter ? 700 : null)
-      .style('font-size', '11px').text(fit(name, left - 8)).style('cursor', 'pointer').on('click', () => store.set({parameter: p}));
+      .style('font-size', width < 600 ? '10px' : '11px').text(fit(name, left - 8, width < 600 ? 5.4 : 5.9)).style('cursor', 'pointer').on('click', () => store.set({parameter: p}));
     const row = group.append('g').selectAll('rect').data(parts.filter((part) => part[1] >= begin && part[0] <= end && part[1] > part[0])).enter().append('rect')
       .attr('x', (d) => at(d[0])).attr('width', (d) => Math.max(0.75, at(d[1]) - at(d[0])))
       .attr('y', (d) => y + (d[2] === 0 ? 6 : 2)).attr('height', (d) => d[2] === 0 ? 2 : line - 4).attr('fill', (d) => colour(stateColour(d[2])))

@@ -8,7 +8,6 @@ function memorySection(body) {
   const missing = nothing('This log has no memory over a step. Run with --log-level events to see it.');
   const host = el('div');
   body.append(missing, host);
-  host.append(zoomButtons());
   timeChart(host, 'Memory of the rank over the step by category', drawMemory);
   const legend = el('div'), theory = el('div');
   host.append(legend);
@@ -31,10 +30,10 @@ function drawMemory(svg, at, width, view, clip) {
   const {times, live, peak} = memoryOf(view);
   const high = Math.max(peak, 1);
   const budgetShown = run.budget && run.budget < 1.6 * high;
-  const broke = run.failure && run.failure.out_of_memory && !view.ended && store.rank === run.failure.rank ? run.failure.out_of_memory : null;
+  const broke = brokenIn(run, view);
   const top = Math.max(high, budgetShown ? run.budget : 0, broke ? broke.live + broke.requested : 0) * 1.08;
   const y = d3.scaleLinear().domain([0, top]).range([height, 8]);
-  const ticks = d3.ticks(0, top / unitOf(top), 5).map((tick) => tick * unitOf(top));
+  const ticks = unitTicks(0, top, 5);
   svg.append('g').attr('class', 'grid').attr('transform', `translate(${left},0)`).call(d3.axisLeft(y).tickValues(ticks).tickSize(-(width - left - right)).tickFormat(''));
   const points = d3.range(times.length);
   const floor = points.map(() => 0);
@@ -46,11 +45,12 @@ function drawMemory(svg, at, width, view, clip) {
     const area = d3.area().curve(d3.curveStepAfter).x((i) => at(times[i])).y0((i) => y(low[i])).y1((i) => y(floor[i]));
     group.append('path').datum(points).attr('d', area).attr('fill', colour(words.categories[category]));
   }
-  svg.append('g').attr('class', 'axis').attr('transform', `translate(${left},0)`).call(d3.axisLeft(y).tickValues(ticks).tickFormat(inBytes));
+  svg.append('g').attr('class', 'axis').attr('transform', `translate(${left},0)`).call(d3.axisLeft(y).tickValues(ticks).tickFormat(inUnitOf(top)));
   const line = (value, kind, text) => {
     svg.append('line').attr('class', kind).attr('x1', left).attr('x2', width - right).attr('y1', y(value)).attr('y2', y(value));
-    svg.append('text').attr('x', width - right - 6).attr('y', y(value) - 5).attr('text-anchor', 'end').text(text)
-      .attr('paint-order', 'stroke').attr('stroke', 'var(--card)').attr('stroke-width', 3);
+    const room = text.length * 6.3 + 10;
+    svg.append('rect').attr('class', 'plate').attr('x', width - right - room).attr('y', y(value) - 19).attr('width', room).attr('height', 17).attr('rx', 3);
+    svg.append('text').attr('x', width - right - room / 2).attr('y', y(value) - 6).attr('text-anchor', 'middle').text(text);
   };
   if (run.theory.states) {
     const {parameters, gradients, optimizer, whole} = run.theory.states;
@@ -58,11 +58,14 @@ function drawMemory(svg, at, width, view, clip) {
   }
   if (budgetShown) line(run.budget, 'limit', `budget ${inBytes(run.budget)}`);
   if (broke) {
-    group.append('rect').attr('x', at(view.length) - 7).attr('width', 7).attr('y', y(broke.live + broke.requested)).attr('height', y(broke.live) - y(broke.live + broke.requested))
+    group.append('rect').attr('x', at(broke.t) - 3).attr('width', 7).attr('y', y(broke.live + broke.requested)).attr('height', y(broke.live) - y(broke.live + broke.requested))
       .attr('fill', 'none').attr('stroke', 'var(--bad)').attr('stroke-width', 2.5);
   }
   return height;
 }
+const unitTicks = (low, high, count) => d3.ticks(low / unitOf(high), high / unitOf(high), count).map((tick) => tick * unitOf(high));
+/** Ticks in one unit: 0.5 MiB, not 512 KiB. */
+const inUnitOf = (top) => (value) => value === 0 ? '0' : `${+(value / unitOf(top)).toFixed(3)} ${inBytes(unitOf(top)).replace(/.* /, '')}`;
 const unitOf = (value) => 1024 ** clamp(Math.floor(Math.log2(Math.max(value, 1)) / 10), 0, 4);
 
 /** What is live at the cursor, beside the highest moment of the step. */
@@ -86,7 +89,7 @@ function memoryTable(view) {
 
 function statesTable(run) {
   const steady = run.ranks[0].steady, {states} = run.theory;
-  if (!steady) return nothing('The log does not say what was live between steps.');
+  if (!steady) return nothing('No step was finished and logged in full, so nothing was live between two of them.');
   const measured = (category) => steady[words.categories.indexOf(category)];
   const row = (category, theory, name = spoken(category)) => ({category, name, measured: measured(category), theory});
   const rows = [row('parameters', states && states.parameters), row('gradients', states && states.gradients), row('optimizer', states && states.optimizer),

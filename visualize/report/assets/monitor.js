@@ -15,12 +15,12 @@ function watched(title, value, drawing, text) {
 function memoryWatched(run) {
   const peak = highestPeak(run);
   if (peak == null) return watched('Peak over budget', 'not logged', null, 'The log has no memory.');
-  if (!run.budget) return watched('Peak over budget', `${inBytes(peak)} over nothing`, null, 'No budget was set (--device-memory), so there is nothing to hold the peak against.');
+  if (!run.budget) return watched('Peak over budget', 'no budget', null, 'No budget was set (--device-memory), so there is nothing to hold the peak against.');
   const share = peak / run.budget;
   const text = run.failure && run.failure.out_of_memory ? 'The next allocation went over the budget.'
     : share > 0.9 ? 'Above the band of 70 to 90%: the next longer sequence may not fit.'
       : share < 0.7 ? 'Below the band of 70 to 90%: memory is left unused.' : 'In the band of 70 to 90%: memory is used, and there is room for a surprise.';
-  return watched('Peak over budget', inPercent(share), meter(share, {bands: [[0.7, 0.9]], over: share > 0.9}), text);
+  return watched('Peak over budget', inPercent(share), meter(share, {bands: [[0.7, 0.9]], lines: [0.7, 0.9], over: share > 0.9}), text);
 }
 
 function exposedWatched(run) {

@@ -32,7 +32,7 @@ const store = {
     this.set({
       ...place,
       parameter: this.parameter < parameters ? this.parameter : 0,
-      t: sameStep ? clamp(t, 0, length) : startOf(place, view, length),
+      t: sameStep ? clamp(t, 0, length) : startOf(place, view),
       domain: [0, length],
     });
   },
@@ -60,10 +60,23 @@ function viewOf(run, step, rank) {
   return found ? found.ranks[rank] : null;
 }
 
-/** The cursor begins where most memory is live; where the run failed, at the end. */
-function startOf(place, view, length) {
+/** The cursor begins at the allocation that broke the budget, or else where most memory is live. */
+function startOf({run}, view) {
   if (!view) return 0;
-  return view.ended ? clamp(memoryOf(view).peakAt, 0, length) : length;
+  const broke = brokenIn(runs[run], view);
+  return clamp(broke ? broke.t : memoryOf(view).peakAt, 0, Math.max(view.length, 1));
+}
+
+/** The allocation that did not fit, with its moment, if it is of this view: it is not in the log, but
+ * what was live then is. */
+function brokenIn(run, view) {
+  const memory = run.failure && run.failure.out_of_memory;
+  if (!memory || view.ended) return null;
+  const {times, live} = memoryOf(view);
+  for (let i = live.length - 1; i >= 0; --i) {
+    if (sum(live[i]) === memory.live && memory.pool === 'device') return {...memory, t: times[i]};
+  }
+  return null;
 }
 
 /** How many entries of an ascending list lie at or before t. */

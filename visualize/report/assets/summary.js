@@ -33,11 +33,11 @@ function summaryFigures(run) {
   const peak = highestPeak(run), seconds = secondsOf(run), sent = sentOf(run);
   const steps = run.steps.every > 1 ? null : run.steps.list.length;
   return el('dl', {class: 'figures'},
-    figure('Loss, nats', first ? `${inLoss(first.loss)} → ${inLoss(last.loss)}` : 'no step', first ? `step ${first.step} to ${last.step}` : null,
+    figure('Loss, nats', last ? inLoss(last.loss) : 'no step', last ? `after step ${last.step}; ${inLoss(first.loss)} in step ${first.step}` : null,
       {of: 'loss', value: last && last.loss}),
     figure('Peak memory of a rank', inBytes(peak), run.budget ? `budget ${inBytes(run.budget)}` : 'no budget was set', {of: 'peak', value: peak}),
-    figure('Step', inTime(seconds == null ? null : seconds * 1e6), 'the median'),
-    figure('Throughput', run.tokens_per_second == null ? 'not logged' : `${inCount(Math.round(run.tokens_per_second))} tokens/s`, 'of all ranks',
+    figure('Step', seconds == null ? 'none done' : inTime(seconds * 1e6), 'the median'),
+    figure('Tokens a second', run.tokens_per_second == null ? 'not logged' : inCount(Math.round(run.tokens_per_second)), 'of all ranks',
       {of: 'tokens_per_second', value: run.tokens_per_second}),
     figure('Sent by rank 0', inBytes(sent == null || !steps ? sent : sent / steps), steps ? 'in a step, on average' : 'in all', {of: 'sent', value: sent}),
     figure('Waiting for collectives', inPercent(run.shares && run.shares.gather_wait + run.shares.reduce_wait + run.shares.other_wait),
@@ -51,7 +51,8 @@ function remarkList(run) {
 }
 
 function summarySection(body) {
-  const host = el('div');
+  const host = el('div'), choose = runButtons();
+  if (choose) body.append(choose);
   body.append(host);
   store.watch(['run'], () => {
     const run = runs[store.run];

@@ -1,13 +1,13 @@
 // What the three drawings over a step share: the same axis, the cursor, zoom and keys.
 
-const timeMargin = (width) => ({left: width < 600 ? 64 : 168, right: 14});
+const timeMargin = (width) => ({left: width < 600 ? 88 : width < 1000 ? 168 : 210, right: 14});
 
 /** A drawing over the step in view. draw(svg, x, width, view) returns its height. */
 function timeChart(parent, label, draw, {axis = true} = {}) {
   let x = null, height = 0;
   const drawing = chart(parent, label, (svg, width) => {
     const view = store.view();
-    if (!view) return void svg.attr('height', 0);
+    if (!view) return 0;
     const {left, right} = timeMargin(width);
     x = d3.scaleLinear().domain(store.domain.map((t) => t / 1e3)).range([left, width - right]);
     const at = (t) => x(t / 1e3);
@@ -18,9 +18,9 @@ function timeChart(parent, label, draw, {axis = true} = {}) {
       svg.append('g').attr('class', 'axis').attr('transform', `translate(0,${height})`)
         .call(d3.axisBottom(x).ticks(Math.max(2, (width - left) / 90)).tickFormat((v) => `${+v.toFixed(6)} ms`));
     }
-    svg.attr('height', height + (axis ? 24 : 0));
     svg.append('line').attr('class', 'now').attr('y1', 0).attr('y2', height);
     moveCursor();
+    return height + (axis ? 24 : 0);
   });
   const moveCursor = () => {
     if (!x) return;
@@ -31,7 +31,7 @@ function timeChart(parent, label, draw, {axis = true} = {}) {
   const pointTo = (event) => {
     if (!x) return;
     const [begin, end] = store.domain;
-    store.set({t: clamp(x.invert(event.clientX - node.getBoundingClientRect().left) * 1e3, begin, end)});
+    store.set({t: clamp(x.invert(drawing.x(event)) * 1e3, begin, end)});
   };
   let held = false;
   node.addEventListener('pointerdown', (event) => { held = event.button === 0; if (held) pointTo(event); });
@@ -40,7 +40,7 @@ function timeChart(parent, label, draw, {axis = true} = {}) {
   node.addEventListener('wheel', (event) => {  // without Ctrl the page scrolls
     if (!event.ctrlKey || !x) return;
     event.preventDefault();
-    store.zoom(event.deltaY > 0 ? 1.25 : 0.8, x.invert(event.clientX - node.getBoundingClientRect().left) * 1e3);
+    store.zoom(event.deltaY > 0 ? 1.25 : 0.8, x.invert(drawing.x(event)) * 1e3);
   }, {passive: false});
   node.setAttribute('tabindex', '0');
   node.addEventListener('keydown', (event) => {
@@ -64,10 +64,9 @@ function moveBy(parts) {
 }
 
 function zoomButtons() {
-  const button = (text, label, act) => el('button', {type: 'button', 'aria-label': label, title: label, on: {click: act}}, text);
-  return el('div', {class: 'controls zoom'},
-    el('div', {class: 'group', role: 'group', 'aria-label': 'Zoom'},
-      button('+', 'Zoom in', () => store.zoom(0.5)), button('−', 'Zoom out', () => store.zoom(2)),
-      button('‹', 'Earlier', () => store.pan(-0.5)), button('›', 'Later', () => store.pan(0.5)),
-      button('Whole step', 'Show the whole step', () => store.zoom(1e9))));
+  const button = (text, label, act, kind) => el('button', {type: 'button', class: kind, 'aria-label': label, title: label, on: {click: act}}, text);
+  return el('div', {class: 'group zoom', role: 'group', 'aria-label': 'Zoom'},
+    el('span', {}, 'Zoom'), button('+', 'Zoom in at the cursor', () => store.zoom(0.5)), button('−', 'Zoom out', () => store.zoom(2)),
+    button('«', 'Earlier', () => store.pan(-0.5), 'pan'), button('»', 'Later', () => store.pan(0.5), 'pan'),
+    button('all', 'Show the whole step', () => store.zoom(1e9)));
 }

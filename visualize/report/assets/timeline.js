@@ -7,7 +7,6 @@ function timelineSection(body) {
   const missing = nothing('This log has no timeline. Run with --log-level events to see it.');
   const host = el('div');
   body.append(missing, host);
-  host.append(zoomButtons());
   timeChart(host, 'Timeline of the rank: phases, compute, waiting, communication', drawLanes);
   host.append(keys([['forward', 'forward'], ['backward', 'backward'], ['recompute', 'run again in backward'], ['wait', 'the compute thread waits (hatched)'],
     ['gather_buffers', 'gathers'], ['reduce_buffers', 'reductions'], ['workspace', 'other collectives']]));
@@ -58,7 +57,7 @@ function drawLanes(svg, at, width, view, clip) {
   lane(y, 'compute');
   const depths = view.spans.length ? Math.max(...view.spans.map((span) => span[4])) + 1 : 1;
   boxes(group, view.spans.filter((span) => seen(span[2], span[3])), {at, from: 2, to: 3, y: (span) => y + span[4] * line, height: line - 1,
-    fill: (span) => colour(kindColour(span[1])), text: spanText, label: (span) => names[span[0]].replace(/^.*\.(?=[^.]*$)/, '')});
+    fill: (span) => colour(kindColour(span[1])), text: spanText, label: (span) => lastPart(names[span[0]])});
   y += depths * line + 6;
 
   lane(y, narrow ? 'waits' : 'compute waits');
@@ -70,19 +69,22 @@ function drawLanes(svg, at, width, view, clip) {
   const rows = [], rowOf = new Map();
   for (const each of view.transfers.slice().sort((a, b) => a[4] - b[4])) rowOf.set(each, rowFor(rows, each[4], each[5]));
   boxes(group, view.transfers.filter((each) => seen(each[3], each[7])), {at, from: 4, to: 5, y: (each) => y + rowOf.get(each) * line, height: line - 1, fill: (each) => colour(opColour(each[0])),
-    text: (each) => `${transferText(each)}\nasked for at ${inTime(each[3])}, waited for from ${inTime(each[6])}`, label: (each) => names[each[8]]});
+    text: (each) => `${transferText(each)}\nasked for at ${inTime(each[3])}, waited for from ${inTime(each[6])}`, label: (each) => names[each[8]], ink: 'under on-bright'});
   y += Math.max(rows.length, 1) * line + 6;
   return y;
 }
 
-function boxes(group, entries, {at, from, to, y, height, fill, text, label}) {
+function boxes(group, entries, {at, from, to, y, height, fill, text, label, ink = 'under'}) {
   const all = group.append('g').selectAll('rect').data(entries).enter().append('rect').attr('class', 'item')
     .attr('x', (d) => at(d[from])).attr('width', (d) => Math.max(0.75, at(d[to]) - at(d[from]))).attr('y', y).attr('height', height).attr('fill', fill);
   tell(all, text);
   if (!label) return;
-  const roomy = entries.filter((d) => at(d[to]) - at(d[from]) > label(d).length * 6.6 + 8);
-  group.append('g').selectAll('text').data(roomy).enter().append('text').attr('class', 'under').attr('x', (d) => Math.max(at(d[from]), 0) + 4).attr('y', (d) => y(d) + 12).text(label);
+  const roomy = entries.filter((d) => at(d[to]) - Math.max(at(d[from]), at(store.domain[0])) > label(d).length * 6.6 + 8);
+  group.append('g').selectAll('text').data(roomy).enter().append('text').attr('class', ink).attr('x', (d) => Math.max(at(d[from]), at(store.domain[0])) + 4).attr('y', (d) => y(d) + 12).text(label);
 }
+
+/** mlp.up becomes up, blocks.0 stays. */
+const lastPart = (name) => name.replace(/^.*\.(?=[^.]*[^.\d][^.]*$)/, '');
 
 function hatch(svg) {
   const pattern = svg.append('pattern').attr('id', 'hatch').attr('width', 5).attr('height', 5).attr('patternUnits', 'userSpaceOnUse').attr('patternTransform', 'rotate(45)');

@@ -69,17 +69,19 @@ const keyed = (name, text = spoken(name)) => el('span', {}, swatch(name), text);
 const keys = (entries) => el('ul', {class: 'keys'}, entries.map(([name, text]) => el('li', {}, keyed(name, text))));
 const nothing = (text) => el('p', {class: 'nothing'}, text);
 
-/** A drawing that is made anew when its room changes. Returns what makes it anew otherwise. */
+/** A drawing that is made anew when its room changes. draw(group, width) returns its height; both are in
+ * pixels of a text of 16, and the drawing grows with the text of the page. */
 function chart(parent, label, draw) {
   const box = el('div', {class: 'chart'});
   parent.append(box);
   const svg = d3.select(box).append('svg').attr('role', 'img').attr('aria-label', label);
-  let width = 0;
+  let width = 0, scale = 1;
   const redraw = () => {
     if (width < 50) return;
+    scale = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
     svg.selectAll('*').remove();
-    svg.attr('width', width);
-    draw(svg, width);
+    const height = draw(svg.append('g').attr('transform', `scale(${scale})`), width / scale);
+    svg.attr('width', width).attr('height', height * scale);
   };
   const measure = () => {
     if (Math.abs(box.clientWidth - width) < 1) return;
@@ -87,7 +89,8 @@ function chart(parent, label, draw) {
     redraw();
   };
   new ResizeObserver(() => requestAnimationFrame(measure)).observe(box);
-  return {redraw, measure, svg};
+  const x = (event) => (event.clientX - svg.node().getBoundingClientRect().left) / scale;
+  return {redraw, measure, svg, x};
 }
 
 /** A text beside the pointer. The same is said at the cursor, for those without one. */
