@@ -76,15 +76,17 @@ std::optional<Theory::States> states_of(const log::Run& run, const log::RunDetai
   if (!moments) return std::nullopt;
   const Sizes sizes = sizes_of(run);
   const double element = sixteen ? 2 : 4;
+  const double gradient =
+      details.setting("data_types.grad_accum_dtype").value_or("") == "fp32" ? 4 : element;
   const double optimizer = 4 * *moments + (sixteen ? 4 : 0);  // moments, and the fp32 master
   Theory::States states;
   states.parameters = element * sizes.parameters;
-  states.gradients = element * (run.stage < 2 ? sizes.trained : sizes.piece);
+  states.gradients = gradient * (run.stage < 2 ? sizes.trained : sizes.piece);
   states.optimizer = optimizer * (run.stage < 1 ? sizes.trained : sizes.piece);
   states.whole = element * sizes.whole;
-  const double parts = (run.stage < 1 ? 0 : optimizer) + (run.stage < 2 ? 0 : element) +
+  const double parts = (run.stage < 1 ? 0 : optimizer) + (run.stage < 2 ? 0 : gradient) +
                        (run.stage < 3 ? 0 : element);
-  const double all = 2 * element + optimizer;
+  const double all = element + gradient + optimizer;
   states.formula =
       run.stage == 0 ? formula_of(0, all, 0) : formula_of(run.stage, all - parts, parts);
   states.per_parameter = all - parts + parts / static_cast<double>(run.world_size);

@@ -13,7 +13,7 @@ const ends = (run) => [run.steps.list[0], run.steps.list[run.steps.list.length -
 /** A figure under its name: what it is called in the log helps tests, and readers of the log. */
 function figure(name, text, note, {of, value} = {}) {
   return el('div', {}, el('dt', {}, name),
-    el('dd', {'data-of': of, 'data-value': value}, text, note ? el('small', {}, note) : null));
+    el('dd', {}, el('span', {'data-of': of, 'data-value': value}, text), note ? el('small', {}, note) : null));
 }
 
 function aboutText(run) {
