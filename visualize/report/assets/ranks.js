@@ -20,6 +20,6 @@ function ranksSection(body) {
       ['for reductions', (rank) => part((t) => t.reduce_wait, rank)],
       ['for others', (rank) => part((t) => t.other_wait, rank)],
       ['Events', (rank) => rank.there ? inCount(rank.events) : 'no log'],
-    ], run.ranks, {label: 'The ranks'}));
+    ], run.ranks, {label: 'Figures of each rank'}));
   });
 }
