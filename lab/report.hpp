@@ -4,7 +4,7 @@
 
 namespace zerolab {
 
-/// `zerolab report`: what one run or several did, as one HTML page.
+/// `zerolab report`: what runs did, as one HTML page, or as a trace that Perfetto shows.
 Subcommand report_subcommand();
 
 }  // namespace zerolab

@@ -34,7 +34,7 @@ TEST_CASE("report makes one page of a run, and says where it is") {
       run_zerolab(fmt::format("report {} -o {}", scratch.arg("run"), scratch.arg("page.html")));
   INFO(made.all());
   REQUIRE(made.status == 0);
-  CHECK(made.out == fmt::format("report: {}\n", scratch.path("page.html").string()));
+  CHECK(made.out == fmt::format("{}: open it in a browser\n", scratch.path("page.html").string()));
   const json data = data_of(scratch.path("page.html"));
   REQUIRE(data["runs"].size() == 1);
   CHECK(data["runs"][0]["about"]["model"] == "mlp-small");
@@ -71,7 +71,7 @@ TEST_CASE("report shows runs that failed: out of memory, in a comparison, withou
   CHECK(failure["out_of_memory"]["holders"].size() == details["holders"].size());
 
   REQUIRE(run_zerolab("compare -n 3 --model mlp-small --steps 2 --stages 3,0 --device-memory "
-                      "600KiB --out " +
+                      "2500KiB --out " +
                       scratch.arg("all"))
               .status == 3);
   REQUIRE(run_zerolab("report " + scratch.arg("all") + " -o " + scratch.arg("page.html")).status ==

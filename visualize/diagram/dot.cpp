@@ -7,21 +7,22 @@
 namespace zerolab::diagram {
 
 std::string small(std::string_view text, std::string_view colour) {
+  if (text.empty()) return "";  // an element that is empty is an error to Graphviz
   return fmt::format(R"(<font point-size="9" color="{}">{}</font>)", colour, text);
 }
 
-std::string graph_begin(std::string_view attributes, std::string_view title,
-                        const std::vector<std::string>& notes) {
-  constexpr std::size_t kLongestNote = 110;
+std::string graph_begin(std::string_view attributes, const Heading& heading) {
+  constexpr std::size_t kLongestLine = 120;
+  const std::string ends = R"(<br align="left"/>)";
+  const auto line = [](const std::string& text) { return label_text(text, kLongestLine); };
   std::string label;
-  if (!title.empty()) {
-    label = fmt::format(R"(<font point-size="14"><b>{}</b></font><br align="left"/>)",
-                        label_text(title, kLongestNote));
+  if (!heading.title.empty()) {
+    label = fmt::format(R"(<font point-size="14"><b>{}</b></font>{}{}{})", line(heading.title),
+                        ends, small(" "), ends);
   }
-  for (const std::string& note : notes) {
-    label += small("note: " + label_text(note, kLongestNote), kRed) + R"(<br align="left"/>)";
-  }
-  if (label.empty()) label = " ";
+  for (const std::string& text : heading.caption) label += small(line(text)) + ends;
+  for (const std::string& text : heading.notes) label += small("note: " + line(text), kRed) + ends;
+  label += small(" ");
   return fmt::format(
       "digraph zerolab {{\n"
       "  graph [{}, bgcolor=white, pad=0.2, labelloc=t, labeljust=l, label=<{}>]\n"

@@ -16,10 +16,16 @@ inline constexpr const char* kBlue = "#0072B2";
 inline constexpr const char* kOrange = "#B35900";  // darker than theirs: text has to be read
 inline constexpr const char* kRed = "#C1121F";
 
-/// The beginning of a graph, up to its first node; `attributes` are the graph's own. It ends with
-/// "}". `title` and `notes` are plain texts from a log.
-std::string graph_begin(std::string_view attributes, std::string_view title,
-                        const std::vector<std::string>& notes);
+/// What stands above a picture, as plain texts.
+struct Heading {
+  std::string title;                 // empty: none
+  std::vector<std::string> caption;  // what there is to see, a line each
+  std::vector<std::string> notes;    // what the log lacks, a line each
+};
+
+/// The beginning of a graph, up to its first node; `attributes` are the graph's own. The graph ends
+/// with "}".
+std::string graph_begin(std::string_view attributes, const Heading& heading);
 
 /// Text in a label, small and in grey. The text is escaped already.
 std::string small(std::string_view text, std::string_view colour = kMuted);

@@ -64,16 +64,16 @@ std::string count_text(const Transition* move) {
   return Pair::used(move) ? fmt::format("{}\u00D7", with_commas(move->count)) : "\u2013";
 }
 
-std::string time_text(const Transition* move) {
-  const auto mean = move == nullptr ? std::nullopt : move->mean_time();
-  return mean ? duration(*mean) : "\u2013";
+std::string time_text(const Transition& move) {
+  const auto mean = move.mean_time();
+  return mean ? duration(*mean) : "";
 }
 
 /// One or two runs of one machine.
 struct Subject {
   const char* prefix;     // of ids
   const char* arrow_ids;  // of the ids of arrows
-  const char* title;
+  std::string title;
   const char* const* about;  // what each state means
   const Machine* first;
   const Machine* second = nullptr;
@@ -97,9 +97,11 @@ std::vector<Arrow> arrows_of(const Subject& subject, const StatesOptions& option
     Row row{look, cause, {}, {}};
     if (look != Look::unused) {
       row.count = count_text(pair.first);
-      row.time = time_text(pair.first);
-      if (two) row.count += " | " + count_text(pair.second);
-      if (two) row.time += " | " + time_text(pair.second);
+      if (two) {
+        row.count += " | " + count_text(pair.second);
+      } else {
+        row.time = time_text(*pair.first);
+      }
     }
     Arrow& arrow = arrows[{from, to, look == Look::illegal}];
     if (arrow.rows.empty()) {
@@ -119,14 +121,17 @@ std::vector<Arrow> arrows_of(const Subject& subject, const StatesOptions& option
 std::string label_of(const Arrow& arrow, bool times) {
   std::string text = R"(<table border="0" cellborder="0" cellspacing="0" cellpadding="1">)";
   for (const Row& row : arrow.rows) {
-    const auto cell = [&](const std::string& content, const char* align) {
-      return fmt::format(R"(<td align="{}"><font color="{}">{}</font></td>)", align,
-                         info(row.look).colour, content.empty() ? " " : content);
+    const char* colour = info(row.look).colour;
+    const auto cell = [&](const std::string& content, const char* align, const char* ink) {
+      return fmt::format(R"(<td align="{}"><font color="{}">{}</font></td>)", align, ink,
+                         content.empty() ? " " : content);
     };
     text += "<tr>";
-    if (!row.cause.empty()) text += cell(row.cause, "left");
-    text += cell(row.count, "right");
-    if (times) text += cell(row.time, "right");
+    if (!row.cause.empty()) text += cell(row.cause, "left", colour);
+    text += cell(row.count, "right", colour);
+    if (times && !row.time.empty()) {
+      text += cell(row.time, "right", row.look == Look::ordinary ? kMuted : colour);
+    }
     text += "</tr>";
   }
   return text + "</table>";
@@ -192,26 +197,33 @@ constexpr std::array<const char*, 6> kAboutGradients{
     "being summed over ranks", "summed, with its owner",  "given back"};
 
 std::string machines_dot(const Observed& first, const Observed* second,
-                         const StatesOptions& options, const std::string& prefix) {
+                         const StatesOptions& options, const std::string& prefix,
+                         const std::string& whose) {
   std::string dot;  // Graphviz stacks from below
   if (options.gradients) {
-    dot += machine_dot({"gradient", "gradient-edge", "gradients", kAboutGradients.data(),
+    dot += machine_dot({"gradient", "gradient-edge", whose + "gradients", kAboutGradients.data(),
                         &first.gradients, second == nullptr ? nullptr : &second->gradients},
                        options, prefix);
   }
   if (options.parameters) {
-    dot += machine_dot({"state", "edge", "parameters", kAboutStates.data(), &first.parameters,
-                        second == nullptr ? nullptr : &second->parameters},
+    dot += machine_dot({"state", "edge", whose + "parameters", kAboutStates.data(),
+                        &first.parameters, second == nullptr ? nullptr : &second->parameters},
                        options, prefix);
   }
   return dot;
 }
 
 std::string about(const Observed& run) {
-  return fmt::format("stage {}, {} rank(s), {}", run.stage, run.ranks,
+  return fmt::format("stage {}, {} rank{}, {}", run.stage, run.ranks, run.ranks == 1 ? "" : "s",
                      run.selected == run.all
                          ? fmt::format("{} parameters", run.all)
                          : fmt::format("{} of {} parameters", run.selected, run.all));
+}
+
+std::string caption(const StatesOptions& options) {
+  return fmt::format("n\u00D7: how often, over all ranks and steps{}{}",
+                     options.times ? "; behind it the mean time in the state before" : "",
+                     options.spec ? "; grey: declared, and never made" : "");
 }
 
 constexpr const char* kGraph = "rankdir=LR, nodesep=0.35, ranksep=0.5";
@@ -219,22 +231,41 @@ constexpr const char* kGraph = "rankdir=LR, nodesep=0.35, ranksep=0.5";
 }  // namespace
 
 std::string states_dot(const Observed& run, const StatesOptions& options) {
-  return graph_begin(kGraph, options.title ? about(run) : "", run.remarks) +
-         machines_dot(run, nullptr, options, "") + "}\n";
+  const Heading heading{options.title ? about(run) : "", {caption(options)}, run.remarks};
+  return graph_begin(kGraph, heading) + machines_dot(run, nullptr, options, "", "") + "}\n";
 }
 
 std::string states_dot(std::span<const Observed> runs, const StatesOptions& options) {
   if (runs.size() == 1) return states_dot(runs[0], options);
-  std::string dot = graph_begin(kGraph, "", {});
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    dot += machines_dot(runs[i], nullptr, options, fmt::format("run{}-", i));
+  Heading heading{"", {caption(options)}, {}};
+  std::string dot;
+  for (std::size_t i = runs.size(); i-- > 0;) {  // from below, too
+    const std::string stage = about(runs[i]) + ": ";
+    dot += machines_dot(runs[i], nullptr, options, fmt::format("run{}-", i), stage);
   }
-  return dot + "}\n";
+  if (options.title) heading.title = fmt::format("{} runs, one below the other", runs.size());
+  for (const Observed& run : runs) {
+    for (const std::string& remark : run.remarks) {
+      heading.notes.push_back(fmt::format("stage {}: {}", run.stage, remark));
+    }
+  }
+  return graph_begin(kGraph, heading) + dot + "}\n";
 }
 
 std::string states_diff_dot(const Observed& first, const Observed& second,
                             const StatesOptions& options) {
-  return graph_begin(kGraph, "", {}) + machines_dot(first, &second, options, "") + "}\n";
+  Heading heading;
+  if (options.title) heading.title = "two runs: what only one of them does is dashed";
+  heading.caption = {fmt::format("first, blue: {} ({})", first.name, about(first)),
+                     fmt::format("second, orange: {} ({})", second.name, about(second)),
+                     "n\u00D7 | m\u00D7: how often in the first and in the second, over all ranks "
+                     "and steps"};
+  for (const Observed* run : {&first, &second}) {
+    for (const std::string& remark : run->remarks) {
+      heading.notes.push_back(fmt::format("{}: {}", run->name, remark));
+    }
+  }
+  return graph_begin(kGraph, heading) + machines_dot(first, &second, options, "", "") + "}\n";
 }
 
 }  // namespace zerolab::diagram
