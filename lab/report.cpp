@@ -50,8 +50,8 @@ int write_trace(const Wanted& wanted) {
 
 int write_page(const Wanted& wanted) {
   const std::string out = wanted.out.value_or("report.html");
-  write_output(out, report::html_page(
-                        report::page_data({wanted.folders.begin(), wanted.folders.end()})));
+  write_output(
+      out, report::html_page(report::page_data({wanted.folders.begin(), wanted.folders.end()})));
   std::cout << printable(fmt::format("{}: open it in a browser\n", out));
   return 0;
 }

@@ -54,7 +54,6 @@ function compareSection(body) {
 
 function peakBars(body) {
   const most = Math.max(...runs.map((run) => highestPeak(run) || 0), 1);
-  const used = new Set();
   const drawing = chart(body, 'Peak memory of rank 0 by category, a bar for each run', (svg, width) => {
     const line = 34, left = width < 600 ? 64 : 100, right = 74;
     const x = d3.scaleLinear().domain([0, most]).range([left, width - right]);
@@ -64,18 +63,19 @@ function peakBars(body) {
       const peak = run.ranks[0].peak;
       if (!peak) return void g.append('text').attr('class', 'soft').attr('x', left).attr('y', line / 2 + 4).text('not logged');
       let from = 0;
-      words.categories.forEach((category, c) => {
-        if (!peak[c]) return;
+      for (const c of stacked) {
+        if (!peak[c]) continue;
+        const category = words.categories[c];
         const box = g.append('rect').attr('x', x(from)).attr('y', 5).attr('height', line - 10).attr('width', Math.max(0.5, x(from + peak[c]) - x(from)))
           .attr('fill', colour(category)).attr('class', 'item');
         tell(box, () => `${runName(run)}: ${spoken(category)}\n${inBytes(peak[c])} (${inCount(peak[c])} bytes)`);
         from += peak[c];
-      });
+      }
       g.append('text').attr('x', x(from) + 7).attr('y', line / 2 + 4).text(inBytes(from));
     });
     return runs.length * line;
   });
-  for (const run of runs) (run.ranks[0].peak || []).forEach((bytes, c) => bytes && used.add(words.categories[c]));
-  body.append(keys([...used].map((name) => [name, spoken(name)])));
+  const used = stacked.filter((c) => runs.some((run) => run.ranks[0].peak && run.ranks[0].peak[c]));
+  body.append(keys(used.map((c) => [words.categories[c], spoken(words.categories[c])])));
   drawing.measure();
 }

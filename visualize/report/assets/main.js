@@ -7,7 +7,7 @@ const sections = [
   ['monitor', 'What to watch', 'The figures that practitioners keep an eye on, and where they draw the line.', monitorSection],
   ['cursor', 'A step in full', null, cursorSection],
   ['memory', 'Memory over the step', 'What one rank holds, moment by moment. Look for what rises and falls: activations grow in forward and go in backward; buffers come and go.', memorySection],
-  ['timeline', 'Timeline', 'What happens at the same time. A wait above a transfer is time that communication costs; a transfer below compute is hidden.', timelineSection],
+  ['timeline', 'Timeline', 'What happens at the same time. A transfer under a wait is time that communication costs; a transfer under compute alone is hidden.', timelineSection],
   ['lifelines', 'Lives of the parameters', 'When each parameter is whole on this rank. In stages 0 to 2 they are always there; in stage 3 they come just before a module reads them, and go right after.', lifelinesSection],
   ['ranks', 'The ranks', 'They should look alike: a rank that waits less than others is the one that they wait for.', ranksSection],
   ['collectives', 'Collectives against theory', 'What rank 0 sent in all optimizer steps, beside the formula of the stage.', collectivesSection],

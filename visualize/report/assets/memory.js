@@ -10,12 +10,11 @@ function memorySection(body) {
   body.append(missing, host);
   timeChart(host, 'Memory of the rank over the step by category', drawMemory);
   const legend = el('div'), theory = el('div');
-  host.append(legend);
-  body.append(theory);
+  body.append(el('div', {class: 'split'}, legend, theory));
   store.watch(['run', 'step', 'rank'], () => {
     const view = store.view();
     missing.hidden = !!view;
-    host.hidden = !view;
+    host.hidden = legend.hidden = !view;
     theory.replaceChildren(el('h3', {}, 'Between steps: measured beside theory'), statesTable(runs[store.run]));
   });
   store.watch(['run', 'step', 'rank', 't'], () => {
@@ -80,10 +79,10 @@ function memoryTable(view) {
   const at = before(view.memory.t, store.t) - 1;
   if (at >= 0) last.push(el('p', {class: 'caption'}, `Last change: ${inBytes(Math.abs(view.memory.bytes[at]))} ${view.memory.bytes[at] < 0 ? 'given back' : 'taken'}, ${names[view.memory.owner[at]]} (${spoken(words.categories[view.memory.category[at]])}).`));
   if (view.left_out) last.push(el('p', {class: 'caption'}, `${inCount(view.left_out)} events of this step are drawn together or left out, to keep the page small; the highest moments are all there.`));
-  return el('div', {}, beyond, table([
+  return el('div', {}, el('h3', {}, `At the cursor, and at the peak of this step (${inTime(peakAt)})`), beyond, table([
     ['Category', (row) => row.category == null ? 'Total' : keyed(words.categories[row.category])],
-    ['At the cursor', (row) => inBytes(row.here)],
-    [`At the peak, ${inTime(peakAt)}`, (row) => inBytes(row.highest)]],
+    ['Cursor', (row) => inBytes(row.here)],
+    ['Peak', (row) => inBytes(row.highest)]],
   rows, {label: 'Memory at the cursor', foot: [{category: null, here: sum(here), highest: sum(highest)}]}), last);
 }
 
@@ -95,9 +94,9 @@ function statesTable(run) {
   const rows = [row('parameters', states && states.parameters), row('gradients', states && states.gradients), row('optimizer', states && states.optimizer),
     ...(run.stage === 3 ? [row('gather_buffers', states && states.whole, 'whole between steps')] : [])];
   const all = {category: null, name: 'Total', measured: sum(rows.map((r) => r.measured)), theory: states ? sum(rows.map((r) => r.theory)) : null};
-  const difference = (r) => r.theory == null ? 'not known' : r.measured === r.theory ? 'equal, to the byte' : `${r.measured < r.theory ? '−' : '+'}${inBytes(Math.abs(r.measured - r.theory))}`;
+  const difference = (r) => r.theory == null ? 'not known' : r.measured === r.theory ? 'equal' : `${r.measured < r.theory ? '−' : '+'}${inBytes(Math.abs(r.measured - r.theory))}`;
   return el('div', {}, el('p', {class: 'caption'}, states
-    ? `Stage ${run.stage} holds ${states.formula} bytes a parameter${run.stage ? `; with N = ${run.world_size} that is ${short(states.per_parameter)}` : ''}. Theory below counts the padding.`
+    ? `Stage ${run.stage} holds ${states.formula} bytes a parameter${run.stage ? `; with N = ${run.world_size} that is ${short(states.per_parameter)}` : ''}. Theory here counts the padding; equal is equal to the byte.`
     : 'The settings in the log do not say what the optimizer keeps, so there is no theory to hold this against.'),
   table([['Rank 0', (r) => r.category ? keyed(r.category, r.name) : r.name], ['Measured', (r) => inBytes(r.measured)],
     ['Theory', (r) => r.theory == null ? 'not known' : inBytes(r.theory)], ['Difference', difference]], rows, {label: 'Model states, measured and in theory', foot: [all]}));

@@ -79,7 +79,7 @@ function boxes(group, entries, {at, from, to, y, height, fill, text, label, ink 
     .attr('x', (d) => at(d[from])).attr('width', (d) => Math.max(0.75, at(d[to]) - at(d[from]))).attr('y', y).attr('height', height).attr('fill', fill);
   tell(all, text);
   if (!label) return;
-  const roomy = entries.filter((d) => at(d[to]) - Math.max(at(d[from]), at(store.domain[0])) > label(d).length * 6.6 + 8);
+  const roomy = entries.filter((d) => at(d[to]) - Math.max(at(d[from]), at(store.domain[0])) > label(d).length * 7 + 8);
   group.append('g').selectAll('text').data(roomy).enter().append('text').attr('class', ink).attr('x', (d) => Math.max(at(d[from]), at(store.domain[0])) + 4).attr('y', (d) => y(d) + 12).text(label);
 }
 
