@@ -200,6 +200,7 @@ Count keep_longest(std::vector<Entry>& entries, std::size_t most, Length length)
   places.resize(most);
   std::sort(places.begin(), places.end());
   std::vector<Entry> kept;
+  kept.reserve(most);
   for (const std::size_t place : places) kept.push_back(entries[place]);
   const Count left_out = entries.size() - most;
   entries = std::move(kept);
