@@ -46,7 +46,7 @@ Folders runs_of(const Wanted& wanted, const std::string& folder) {
   for (const std::filesystem::path& path : log::runs_in(folder)) {
     runs.push_back(log::read_run_folder(path));
   }
-  if (!wanted.stage) return runs;
+  if (!wanted.stage || (runs.size() == 1 && folder == wanted.diff)) return runs;
   std::erase_if(runs, [&](const log::RunFolder& run) {
     return run.run.stage != static_cast<log::Count>(*wanted.stage);
   });

@@ -22,7 +22,7 @@ constexpr std::array kCodes{
     CodeInfo{Code::output_folder, "the run folder cannot be used"},
     CodeInfo{Code::model_description, "the model description cannot be used"},
     CodeInfo{Code::ranks_disagree, "the ranks were started with different arguments or data"},
-    CodeInfo{Code::run_folder, "a run folder cannot be judged"},
+    CodeInfo{Code::run_folder, "a run folder cannot be read"},
     CodeInfo{Code::clinic_page, "a page of the failure clinic cannot be followed"},
     CodeInfo{Code::out_of_memory, "a memory pool went over its budget"},
     CodeInfo{Code::parameter_not_available, "a parameter was used while it is not gathered"},

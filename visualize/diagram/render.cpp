@@ -7,6 +7,10 @@
 #include <algorithm>
 #include <memory>
 
+#ifdef ZEROLAB_LEAKS_ARE_REPORTED
+#include <sanitizer/lsan_interface.h>
+#endif
+
 namespace zerolab::diagram {
 namespace {
 
@@ -58,6 +62,9 @@ std::string render(const std::string& dot, const std::string& format) {
         fmt::format("'{}' is no format of pictures; {} are", format, fmt::join(kFormats, ", ")));
   }
   if (format == "dot") return dot;
+#ifdef ZEROLAB_LEAKS_ARE_REPORTED
+  const __lsan::ScopedDisabler theirs;  // libgvc's plugins and the fonts keep what they once had
+#endif
   const Quiet quiet;
   const Context context(gvContext(), gvFreeContext);
   const Graph graph(agmemread(dot.c_str()), agclose);

@@ -160,7 +160,7 @@ std::string machine_dot(const Subject& subject, const StatesOptions& options,
   };
   std::string dot = fmt::format(
       "  subgraph \"cluster_{}{}\" {{\n"
-      "    graph [label=<{}>, color=\"{}\", style=rounded, margin=14, fontcolor=\"{}\"]\n",
+      "    graph [label=<{}>, color=\"{}\", style=rounded, margin=22, fontcolor=\"{}\"]\n",
       prefix, subject.prefix, subject.title, kFaint, kMuted);
   for (std::size_t i = 0; i < states.size(); ++i) {
     const bool used = visited(arrows, i);
@@ -182,10 +182,10 @@ std::string machine_dot(const Subject& subject, const StatesOptions& options,
     const LookInfo& look = info(arrow.look);
     dot += fmt::format(
         "    \"{}\" -> \"{}\" [id=\"{}{}-{}-{}{}\", class=\"{}\", color=\"{}\", style={}, "
-        "constraint={}, label=<{}>]\n",
+        "label=<{}>]\n",
         id(arrow.from), id(arrow.to), prefix, subject.arrow_ids, states[arrow.from],
         states[arrow.to], arrow.look == Look::illegal ? "-illegal" : "", look.classes, look.colour,
-        look.style, arrow.to > arrow.from, label_of(arrow, options.times));
+        look.style, label_of(arrow, options.times));
   }
   return dot + "  }\n";
 }

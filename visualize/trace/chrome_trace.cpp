@@ -101,10 +101,10 @@ class RankTrace {
         {{"ph", "C"}, {"pid", rank_}, {"tid", 0}, {"ts", t}, {"name", name}, {"args", values}});
   }
 
-  void see(const log::Event& event, const log::MemoryEvent& memory) {
+  void see(const log::Event& /*event*/, const log::MemoryEvent& memory) {
     Count& live = live_[{memory.pool, memory.category}];
     live = memory.taken ? live + memory.bytes : live - std::min(live, memory.bytes);
-    count(at(event.t), fmt::format("{} memory: {}", memory.pool, name_of(memory.category)),
+    count(last_, fmt::format("{} memory: {}", memory.pool, name_of(memory.category)),
           {{"bytes", live}});
   }
 
@@ -138,12 +138,12 @@ class RankTrace {
         {at(span.start), at(span.end), span.module, "module", {{"kind", name_of(span.kind)}}});
   }
 
-  void see(const log::Event& event, const log::StepEvent& step) {
-    if (step.loss) count(at(event.t), "loss", {{"loss", *step.loss}});
+  void see(const log::Event& /*event*/, const log::StepEvent& step) {
+    if (step.loss) count(last_, "loss", {{"loss", *step.loss}});
   }
 
-  void see(const log::Event& event, const log::NoteEvent& note) {
-    Json instant = this->event("i", compute, at(event.t), note.text);
+  void see(const log::Event& /*event*/, const log::NoteEvent& note) {
+    Json instant = this->event("i", compute, last_, note.text);
     instant["cat"] = "note";
     instant["s"] = "t";  // on this thread only
     points_[compute].push_back(instant);
@@ -195,7 +195,7 @@ class RankTrace {
   Count rank_;
   double first_;
   Count& flows_;
-  double last_ = 0;
+  double last_ = 0;  // the time of the log, which never goes back here
   std::optional<Slice> step_, phase_;
   Count step_number_ = 0, micro_step_ = 0;
   log::Phase phase_word_ = log::Phase::set_up;
