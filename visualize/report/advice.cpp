@@ -53,7 +53,7 @@ struct Remarks {
         "{} of a step the compute thread waits for collectives ({} for gathers, {} for "
         "reductions, {} for others). {}",
         in_percent(shares->wait()), in_percent(shares->gather_wait),
-        in_percent(shares->reduce_wait), in_percent(shares->other_wait), what_hides_more());
+        in_percent(shares->reduce_wait), in_percent(shares->other_wait), what_hides_more(*shares));
   }
 
   void on_gathers(const Shares& shares) {
@@ -61,7 +61,7 @@ struct Remarks {
         run.details.count_setting("zero_optimization.stage3_prefetch_bucket_size").value_or(0);
     const Count enough = prefetch_to_hide_waits(run);
     const bool can_hide = run.details.setting("zero_optimization.overlap_comm") != "false";
-    std::string way_out = what_hides_more();
+    std::string way_out = what_hides_more(shares);
     if (can_hide && enough > bucket) {
       way_out = fmt::format("Raise stage3_prefetch_bucket_size to at least {} (it is {}).", enough,
                             bucket);
@@ -70,10 +70,16 @@ struct Remarks {
         in_percent(shares.gather_wait), way_out);
   }
 
-  std::string what_hides_more() const {
+  std::string what_hides_more(const Shares& shares) const {
     if (run.details.setting("zero_optimization.overlap_comm") == "false") {
       return "overlap_comm is false, so every collective is waited for where it is called: set it "
              "to true.";
+    }
+    if (shares.transfer < 1 - shares.wait()) {
+      return "The rest of the step would be long enough to hide them, but they come where there is "
+             "little compute left, as at the end of backward: a larger micro-batch or a faster "
+             "link "
+             "helps.";
     }
     return "The collectives take as long as the compute that could hide them: a larger "
            "micro-batch, gradient accumulation or a faster link helps. Where ranks outnumber "

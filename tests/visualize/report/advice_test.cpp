@@ -76,6 +76,9 @@ TEST_CASE("a report does not advise what would not help", "[report]") {
   set(run, "zero_optimization.stage3_prefetch_bucket_size", "100");
   REQUIRE(texts(run, Remark::Kind::warning).size() == 1);
   CHECK(texts(run, Remark::Kind::warning)[0].find("a faster link") != std::string::npos);
+  CHECK(texts(run, Remark::Kind::warning)[0].find("little compute left") != std::string::npos);
+  for (report::RankRecording& rank : run.ranks) rank.steps[1].transfer = 60;
+  CHECK(texts(run, Remark::Kind::warning)[0].find("take as long") != std::string::npos);
   set(run, "zero_optimization.overlap_comm", "false");
   REQUIRE(texts(run, Remark::Kind::warning).size() == 1);
   CHECK(texts(run, Remark::Kind::warning)[0].find("overlap_comm is false") != std::string::npos);
