@@ -97,7 +97,8 @@ TEST_CASE("report refuses what is no run and what cannot be written, and says wh
   scratch.write("empty/run.json", "");
   refuses(scratch.arg("empty"), "run.json is not JSON");
   REQUIRE(train(scratch, "run", "--stage 1 --log-level steps").status == 0);
-  refuses(scratch.arg("run") + " -o " + scratch.arg("none/page.html"), "page.html' cannot be written");
+  refuses(scratch.arg("run") + " -o " + scratch.arg("none/page.html"),
+          "page.html' cannot be written");
   json run = read_json(scratch.path("run") / "run.json");
   run["settings"] = 5;
   std::ofstream(scratch.path("run") / "run.json") << run;
