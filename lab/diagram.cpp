@@ -62,6 +62,7 @@ template <typename Named>
 void expect_name(const std::string& flag, const std::string& name,
                  const std::vector<Named>& known) {
   std::vector<std::string> names;
+  names.reserve(known.size());
   for (const Named& each : known) names.push_back(each.name);
   if (std::find(names.begin(), names.end(), name) != names.end()) return;
   refuse(fmt::format("diagram {} {}: the run has no such {}{}", flag, name, flag.substr(2),
@@ -114,7 +115,7 @@ std::string dot_of(const Wanted& wanted) {
 std::string format_of(const Wanted& wanted) {
   if (!wanted.out) return "dot";
   const std::string extension = std::filesystem::path(*wanted.out).extension().string();
-  const std::string format = extension.empty() ? "" : extension.substr(1);
+  std::string format = extension.empty() ? "" : extension.substr(1);
   if (std::find(diagram::kFormats.begin(), diagram::kFormats.end(), format) !=
       diagram::kFormats.end()) {
     return format;

@@ -14,19 +14,19 @@ std::string fault_in_text(const std::string& text) {
     const auto code = static_cast<unsigned char>(each);
     if (code < 0x20 && each != '\n' && each != '\t' && each != '\r') return "a control character";
   }
-  static const std::regex kEntity("&(lt|gt|amp|quot|apos|#[0-9]+|#x[0-9A-Fa-f]+);");
-  if (std::regex_replace(text, kEntity, "").find('&') != std::string::npos) return "a bare &";
+  const std::regex entity("&(lt|gt|amp|quot|apos|#[0-9]+|#x[0-9A-Fa-f]+);");
+  if (std::regex_replace(text, entity, "").find('&') != std::string::npos) return "a bare &";
   return "";
 }
 
 /// Name and attributes of a start tag.
 std::string fault_in_tag(const std::string& tag) {
-  static const std::regex kTag(
+  const std::regex whole(
       R"re([A-Za-z_][\w:.-]*(\s+[A-Za-z_][\w:.-]*=("[^"<]*"|'[^'<]*'))*\s*/?)re");
-  if (!std::regex_match(tag, kTag)) return "no tag: " + tag;
-  static const std::regex kAttribute(R"re(([A-Za-z_][\w:.-]*)=("[^"]*"|'[^']*'))re");
+  if (!std::regex_match(tag, whole)) return "no tag: " + tag;
+  const std::regex attribute(R"re(([A-Za-z_][\w:.-]*)=("[^"]*"|'[^']*'))re");
   std::set<std::string> seen;
-  for (std::sregex_iterator i(tag.begin(), tag.end(), kAttribute), end; i != end; ++i) {
+  for (std::sregex_iterator i(tag.begin(), tag.end(), attribute), end; i != end; ++i) {
     if (!seen.insert((*i)[1]).second) return fmt::format("{} twice", (*i)[1].str());
   }
   return fault_in_text(tag);

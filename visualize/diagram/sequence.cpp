@@ -86,6 +86,13 @@ struct Step {
   std::size_t transfers = 0;
 };
 
+/// "a .. b (3 parameters)" takes less room as "a .. (3 parameters)".
+std::string short_owner(const std::string& owner) {
+  const std::size_t dots = owner.find(" .. "), count = owner.rfind(" (");
+  if (dots == std::string::npos || count == std::string::npos || count < dots) return owner;
+  return owner.substr(0, dots) + " .." + owner.substr(count);
+}
+
 /// Reads a step out of the events.
 class Reader {
  public:
@@ -126,10 +133,12 @@ class Reader {
   void see(const log::Event& event, const log::CommEvent& comm) {
     const double waited = std::max(0.0, event.t - comm.waited);
     add({Kind::issue, comm.issued,
-         fmt::format("{} <b>{}</b> {}", name_of(comm.op), label_text(comm.owner, kName),
+         fmt::format("{} <b>{}</b> {}", name_of(comm.op),
+                     label_text(short_owner(comm.owner), kName),
                      small(size(comm.elements * log::size_of(comm.dtype)))),
          step_.transfers});
-    add({Kind::arrival, event.t, label_text(comm.owner, kName), step_.transfers++, 0, waited});
+    add({Kind::arrival, event.t, label_text(short_owner(comm.owner), kName), step_.transfers++, 0,
+         waited});
   }
 
   // What has run inside of a module is told before it, and stands for it.

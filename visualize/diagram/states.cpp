@@ -114,6 +114,7 @@ std::vector<Arrow> arrows_of(const Subject& subject, const StatesOptions& option
     arrow.rows.push_back(row);
   }
   std::vector<Arrow> result;
+  result.reserve(arrows.size());
   for (auto& [key, arrow] : arrows) result.push_back(std::move(arrow));
   return result;
 }

@@ -14,8 +14,8 @@
 namespace zerolab::test {
 namespace {
 
-const std::vector<std::string>& hostile_names() {
-  static const std::vector<std::string> kNames{
+std::vector<std::string> hostile_names() {
+  return {
       "<script>alert(1)</script>",
       "</td></tr></table>>]; evil -> node [label=\"x\"]",
       "\"quotes\" and 'more'",
@@ -30,7 +30,6 @@ const std::vector<std::string>& hostile_names() {
       std::string(5'000, '<'),
       " ",
   };
-  return kNames;
 }
 
 TEST_CASE("hostile names in logs stay in their labels, in every picture", "[diagram]") {

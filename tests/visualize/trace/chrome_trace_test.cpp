@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
@@ -34,7 +35,7 @@ Trace trace_of(const LoggedRun& logged) {
 /// Nanoseconds, which is what a trace is exact to.
 long long ns(const Json& microseconds) { return std::llround(microseconds.get<double>() * 1e3); }
 
-/// What breaks the rules; empty if nothing does.
+/// What breaks the rules, the first few; empty if nothing does.
 std::vector<std::string> faults_in(const Json& events) {
   std::vector<std::string> faults;
   using Lane = std::pair<Json, Json>;  // pid, tid
@@ -94,6 +95,8 @@ std::vector<std::string> faults_in(const Json& events) {
       faults.push_back("an arrow that goes back in time: " + id.dump());
     }
   }
+  constexpr std::size_t kEnough = 5;
+  faults.resize(std::min(faults.size(), kEnough));
   return faults;
 }
 
