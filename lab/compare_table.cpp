@@ -3,30 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+
+#include "lab/memory_bars.hpp"
 
 namespace zerolab {
 namespace {
-
-struct Shade {
-  Category category;
-  std::string_view label, unicode, ascii;
-};
-constexpr std::array kShades{
-    Shade{Category::parameters, "parameters", "█", "P"},
-    Shade{Category::gradients, "gradients", "▓", "G"},
-    Shade{Category::optimizer, "optimizer", "▒", "O"},
-    Shade{Category::activations, "activations", "░", "a"},
-    Shade{Category::gather_buffers, "gather", "◆", "g"},
-    Shade{Category::reduce_buffers, "reduce", "◇", "r"},
-    Shade{Category::workspace, "workspace", "·", "w"},
-};
-
-std::string with_commas(Index count) {
-  std::string digits = fmt::to_string(count);
-  for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
-  return digits;
-}
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -69,38 +50,12 @@ std::vector<std::string> row(const StageResult& stage, Style style) {
           human_seconds(median(stage.step_seconds))};
 }
 
-// One bar per stage, all on one scale.
-std::string bars(const CompareResult& result, Style style) {
-  constexpr double kWidth = 84;
-  Index longest = 1;
-  for (const StageResult& stage : result.stages) longest = std::max(longest, stage.peak.total());
-  std::string text = " peak of rank 0:";
-  for (const Shade& shade : kShades) {
-    const bool shown =
-        std::any_of(result.stages.begin(), result.stages.end(),
-                    [&](const StageResult& stage) { return stage.peak[shade.category] > 0; });
-    if (!shown) continue;
-    text +=
-        fmt::format(" {} {}", style == Style::unicode ? shade.unicode : shade.ascii, shade.label);
-  }
-  text += '\n';
+std::vector<MemoryBar> bars(const CompareResult& result) {
+  std::vector<MemoryBar> bars;
   for (const StageResult& stage : result.stages) {
-    text += fmt::format(" stage {} ", stage.stage);
-    Index before = 0;
-    const auto column = [&](Index bytes) {
-      return static_cast<Index>(static_cast<double>(bytes) / static_cast<double>(longest) * kWidth +
-                                0.5);
-    };
-    for (const Shade& shade : kShades) {
-      const Index after = before + stage.peak[shade.category];
-      for (Index i = column(before); i < column(after); ++i) {
-        text += style == Style::unicode ? shade.unicode : shade.ascii;
-      }
-      before = after;
-    }
-    text += fmt::format(" {}\n", human_bytes(stage.peak.total()));
+    bars.push_back({fmt::format("stage {}", stage.stage), stage.peak});
   }
-  return text;
+  return bars;
 }
 
 std::string validation_line(const CompareResult& result) {
@@ -143,10 +98,11 @@ std::string compare_table(const CompareResult& result, Style style) {
   for (const StageResult& stage : result.stages) table.rows.push_back(row(stage, style));
   const std::string title = fmt::format(
       " {}, {} parameters, {} rank{}, {}; memory of rank 0, each column at its own peak",
-      result.model, with_commas(result.parameters), result.world_size,
+      result.model, thousands(result.parameters), result.world_size,
       result.world_size == 1 ? "" : "s", result.transport);
-  return fmt::format("\n{}\n\n{}\n{}\n{}{}", title, draw_table(table, style), bars(result, style),
-                     validation_line(result), verdict_line(result));
+  return fmt::format("\n{}\n\n{}\n{}\n{}{}", title, draw_table(table, style),
+                     memory_bars(bars(result), style), validation_line(result),
+                     verdict_line(result));
 }
 
 }  // namespace zerolab

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "lab/memory_bars.hpp"
 #include "stages/engine/summary.hpp"
 
 namespace zerolab {
@@ -139,8 +140,11 @@ std::string checkpoints_table(const std::vector<CheckpointResult>& checkpoints, 
 
 std::string train_table(const RankReport& report, const Training& training, int ranks,
                         Style style) {
-  std::string text = steps_table(report, style) + "\n" + memory_table(report.memory[0], style) +
-                     "\n" + traffic_table(report, style) + hiding_text(report) + "\n";
+  std::string text =
+      steps_table(report, style) + "\n" + memory_table(report.memory[0], style) + "\n" +
+      memory_bars({{fmt::format("stage {}", training.settings.zero.stage), report.memory[0].peak}},
+                  style) +
+      "\n" + traffic_table(report, style) + hiding_text(report) + "\n";
   for (const ValidationResult& result : report.validation) {
     text += fmt::format(" held-out loss after step {}: {} nats per byte\n", result.step,
                         digits(result.loss, 4));

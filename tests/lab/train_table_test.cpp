@@ -29,6 +29,17 @@ TEST_CASE("the table of a run says how prefetch went and how long communication 
   CHECK(contains(text, " in collectives 250 ms, waited for 50.0 ms\n"));
 }
 
+TEST_CASE("the table of a run has a bar of its memory at the peak", "[lab]") {
+  const Training training = test::training_of(test::tiny_mlp(), 2);
+  RankReport report = report_of_three_steps();
+  report.memory[0].peak[Category::parameters] = 3 << 20;
+  report.memory[0].peak[Category::checkpoint] = 1 << 20;
+  const std::string bar = std::string(63, 'P') + std::string(21, 'c');
+  const std::string text = train_table(report, training, 1, Style::ascii);
+  CHECK(contains(text,
+                 " peak of rank 0: P parameters c checkpoint\n stage 2 " + bar + " 4.00 MiB\n"));
+}
+
 TEST_CASE("the table of a run is silent about what it did not do", "[lab]") {
   const Training training = test::training_of(test::tiny_mlp(), 0);
   const std::string text = train_table(report_of_three_steps(), training, 1, Style::ascii);
