@@ -85,8 +85,10 @@ std::vector<Arrow> arrows_of(const Subject& subject, const StatesOptions& option
     pairs[{each.from, each.to, each.cause}].first = &each;
   }
   const bool two = subject.second != nullptr;
-  for (const Transition& each : two ? subject.second->transitions : std::vector<Transition>{}) {
-    pairs[{each.from, each.to, each.cause}].second = &each;
+  if (two) {
+    for (const Transition& each : subject.second->transitions) {
+      pairs[{each.from, each.to, each.cause}].second = &each;
+    }
   }
   // An arrow for what is legal, one for what is not; what is on it decides how it looks.
   std::map<std::tuple<std::size_t, std::size_t, bool>, Arrow> arrows;
