@@ -66,7 +66,8 @@ Pending::~Pending() { settle(); }
 
 void Pending::settle() noexcept {
   if (job_ == nullptr) return;
-  job_->done.wait(false);
+  // Not the atomic's own wait, through whose end libstdc++ 12 sometimes sleeps.
+  while (!job_->done) std::this_thread::sleep_for(std::chrono::microseconds(100));
   job_->operation.buffers.clear();  // here: the Ledger is the compute thread's
   job_.reset();
 }
@@ -169,7 +170,6 @@ void CommStream::run_next(std::unique_lock<std::mutex>& lock) {
   failure_ = job->error;
   running_ = false;
   job->done = true;
-  job->done.notify_all();
   changed_.notify_all();
 }
 

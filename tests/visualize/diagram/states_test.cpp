@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <regex>
 #include <tuple>
 
 #include "tests/support/catch.hpp"
@@ -220,6 +221,18 @@ TEST_CASE("every move that a log can tell is drawn, from a state to itself too",
     CHECK(contains(svg, "id=\"edge-INFLIGHT-INFLIGHT-illegal\""));
     CHECK(contains(svg, "id=\"gradient-edge-freed-none-illegal\""));
   }
+}
+
+TEST_CASE("a run beside itself has each count twice", "[diagram]") {
+  const Observed seen = observed(run_with_every_move());
+  const std::string dot = states_diff_dot(seen, seen);
+  const std::regex pair("([0-9,]+)\u00D7 \\| ([0-9,]+)\u00D7");
+  int pairs = 0;
+  for (std::sregex_iterator found(dot.begin(), dot.end(), pair), end; found != end; ++found) {
+    CHECK((*found)[1] == (*found)[2]);
+    ++pairs;
+  }
+  CHECK(pairs > 40);
 }
 
 TEST_CASE("a log that ends in the middle of a line is drawn, with a note", "[diagram]") {
