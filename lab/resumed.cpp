@@ -10,7 +10,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Resumed read(Checkpoint checkpoint) {
-  Resumed resumed{std::move(checkpoint), {}, {}, 0, {}, 0, {}, 0};
+  Resumed resumed{.checkpoint = std::move(checkpoint)};
   const std::string name = resumed.name();
   const Json& run = resumed.checkpoint.manifest().run;
   try {

@@ -14,12 +14,12 @@ namespace zerolab {
 /// What a run goes on from, as its checkpoint has it (Manifest::run).
 struct Resumed {
   Checkpoint checkpoint;
-  ModelDescription model;
-  std::vector<Given> settings;
+  ModelDescription model = {};
+  std::vector<Given> settings = {};
   std::uint64_t seed = 0;
-  std::optional<std::string> data;  // what --data named
+  std::optional<std::string> data = {};  // what --data named
   std::uint64_t data_hash = 0;
-  std::vector<std::string> frozen;
+  std::vector<std::string> frozen = {};
   Index train_batch_size = 0;
 
   Index steps() const { return checkpoint.manifest().progress.steps_done; }

@@ -54,8 +54,7 @@ ModelDescription model_of(const RunOptions& options, const Resumed* resumed) {
                 fmt::format("{} does not say of what model its weights are", *options.weights),
                 "name it with --model: a preset, or a JSON file that describes it");
   }
-  ModelDescription model =
-      describe_model(std::string(options.model.value_or(std::string(kDefaultModel))));
+  ModelDescription model = describe_model(options.model.value_or(std::string(kDefaultModel)));
   if (resumed != nullptr && !(model == *theirs)) {
     throw Error(Code::checkpoint_mismatch,
                 fmt::format("{} is of the model {}, and --model {} is another one", from,

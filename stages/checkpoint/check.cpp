@@ -78,7 +78,7 @@ CheckReport check_checkpoint(const Checkpoint& checkpoint,
       report.problems.push_back(error.what_happened());
     }
   }
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  report.seconds = seconds_since(start);
   return report;
 }
 

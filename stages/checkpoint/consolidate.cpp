@@ -11,6 +11,7 @@
 #include "stages/checkpoint/single_file.hpp"
 #include "stages/checkpoint/tied.hpp"
 #include "stages/checkpoint/together.hpp"
+#include "stages/checkpoint/write_values.hpp"
 
 namespace zerolab {
 namespace {
@@ -54,7 +55,8 @@ class Consolidation {
     for (const Parameter& parameter : engine_.model().parameters()) {
       if (parameter.numel() == 0) continue;
       if (parameter.status() == Status::available) {
-        if (file != nullptr) write(*file, parameter.data, parameter.numel());
+        if (file != nullptr)
+          write_values(runtime_.device, parameter.data, parameter.numel(), *file);
       } else {
         gather_and_write(parameter, bounds[static_cast<std::size_t>(parameter.id())], file);
       }
@@ -73,17 +75,8 @@ class Consolidation {
     if (file != nullptr && mine) runtime_.device.copy(whole.data, mine, bounds[kWriter + 1]);
     Pending pending = gather(runtime_.comm, mine, whole, kWriter, parameter.name());
     runtime_.comm.wait(pending);
-    if (file != nullptr) write(*file, whole.data, parameter.numel());
-  }
-
-  void write(SingleFile& file, ConstValues values, Index n) {
-    const Index most = kBlockBytes / size_of(values.dtype());
-    std::vector<std::byte> staging(
-        static_cast<std::size_t>(std::min(n, most) * size_of(values.dtype())));
-    for (Index done = 0; done < n; done += most) {
-      const Index bytes = std::min(most, n - done) * size_of(values.dtype());
-      runtime_.device.download(staging.data(), (values + done).data(), bytes);
-      file.write(std::span(staging).first(static_cast<std::size_t>(bytes)));
+    if (file != nullptr) {
+      write_values(runtime_.device, whole.data, parameter.numel(), *file);
     }
   }
 
@@ -140,7 +133,7 @@ ConsolidateReport consolidate(Runtime& runtime, Engine& engine, const std::files
     if (out) report.bytes = out->finish();
     return {};
   });
-  report.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  report.seconds = seconds_since(start);
   const std::string path = file.string();
   runtime.recorder.record(CheckpointEvent{"consolidate", path, report.bytes, writes ? 1 : 0,
                                           report.seconds, out ? out->write_seconds() : 0,

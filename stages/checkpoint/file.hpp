@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -26,6 +27,10 @@ struct FileDigest {
 inline constexpr Index kBlockBytes = Index{1} << 20;
 std::uint64_t xxh3(std::span<const std::byte> bytes);
 inline std::uint64_t xxh3(std::string_view text) { return xxh3(std::as_bytes(std::span(text))); }
+
+inline double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
 
 /// A file in the making, block by block. It has its own name from the beginning: write it where
 /// nobody looks, and rename. One that is not closed is taken away. Every function throws Error

@@ -93,7 +93,7 @@ void expect_same_hashes(Engine& engine, const Manifest& manifest, const Checkpoi
 
 LoadReport told(Runtime& runtime, const std::string& path, const StateSource& source,
                 Clock::time_point start) {
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const double seconds = seconds_since(start);
   runtime.recorder.record(CheckpointEvent{"load", path, source.bytes_read(), source.files_opened(),
                                           seconds, seconds, 0, 0});
   return {source.bytes_read(), source.files_opened(), seconds};

@@ -288,13 +288,14 @@ bool Manifest::has(std::string_view state, const SavedParameter& parameter) cons
   return state == kMaster ? has_master(parameter) : parameter.requires_grad;
 }
 
-SafetensorsWriter Manifest::shard_header(std::size_t rank) const {
+SafetensorsWriter Manifest::shard_header(std::size_t rank,
+                                         const std::vector<SavedSlice>& slices) const {
   SafetensorsWriter writer;
   writer.note("format", std::string(kFormat));
   writer.note("rank", fmt::to_string(rank));
   writer.note("tag", tag);
   for (const std::string& state : states()) {
-    for (const SavedSlice& slice : shards[rank].slices) {
+    for (const SavedSlice& slice : slices) {
       const SavedParameter& parameter = parameters[slice.parameter];
       if (!has(state, parameter)) continue;
       writer.add(fmt::format("{}/{}", state, parameter.name), dtype_of(state),

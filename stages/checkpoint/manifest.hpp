@@ -67,7 +67,10 @@ struct Manifest {
   bool has(std::string_view state, const SavedParameter& parameter) const;
 
   /// The header of a shard: state by state, in each the slices in order, as "state/parameter".
-  SafetensorsWriter shard_header(std::size_t rank) const;
+  SafetensorsWriter shard_header(std::size_t rank, const std::vector<SavedSlice>& slices) const;
+  SafetensorsWriter shard_header(std::size_t rank) const {
+    return shard_header(rank, shards[rank].slices);
+  }
   /// Index of the parameter of this name; parameters.size() if there is none.
   std::size_t find(std::string_view name) const;
 };

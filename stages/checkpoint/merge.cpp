@@ -105,7 +105,7 @@ MergeReport merge_checkpoint(const Checkpoint& checkpoint, const fs::path& file,
   }
   report.bytes = out.finish();
   report.bytes_read = reader.bytes_read();
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  report.seconds = seconds_since(start);
   return report;
 }
 

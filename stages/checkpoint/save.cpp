@@ -7,21 +7,16 @@
 #include <utility>
 
 #include "stages/base/error.hpp"
-#include "stages/base/scoped.hpp"
 #include "stages/checkpoint/checkpoint.hpp"
 #include "stages/checkpoint/tied.hpp"
 #include "stages/checkpoint/together.hpp"
+#include "stages/checkpoint/write_values.hpp"
 
 namespace zerolab {
 namespace fs = std::filesystem;
 namespace {
 
-using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 /// Takes a checkpoint away that does not come to its end.
 class Unfinished {
@@ -167,18 +162,17 @@ class Save {
     for (const OwnedSlice& slice : slices) {
       mine.slices.push_back({static_cast<std::size_t>(slice.parameter->id()), slice.range});
     }
-    Manifest own = manifest_;
-    own.shards.assign(static_cast<std::size_t>(runtime_.ranks()), mine);
-    const SafetensorsWriter header = own.shard_header(static_cast<std::size_t>(runtime_.rank()));
+    const SafetensorsWriter header =
+        manifest_.shard_header(static_cast<std::size_t>(runtime_.rank()), mine.slices);
     const std::string text = header.text();
     OutputFile file(partial_ / mine.file,
                     static_cast<Index>(text.size()) + header.header().data_bytes());
     file.write(text);
-    for (const std::string& state : own.states()) {
+    for (const std::string& state : manifest_.states()) {
       for (const OwnedSlice& slice : slices) {
-        if (own.has(state, own.parameters[static_cast<std::size_t>(slice.parameter->id())])) {
-          write(file, values_of(slice, state), slice.range.size());
-        }
+        const auto id = static_cast<std::size_t>(slice.parameter->id());
+        if (!manifest_.has(state, manifest_.parameters[id])) continue;
+        write_values(runtime_.device, values_of(slice, state), slice.range.size(), file);
       }
     }
     const FileDigest digest = file.close();
@@ -194,13 +188,6 @@ class Save {
     if (state == kMaster) return slice.master;
     const auto found = std::find(manifest_.moments.begin(), manifest_.moments.end(), state);
     return slice.moments.at(static_cast<std::size_t>(found - manifest_.moments.begin()));
-  }
-
-  void write(OutputFile& file, ConstValues values, Index n) {
-    const auto* bytes = static_cast<const std::byte*>(values.data());
-    file.write(n * size_of(values.dtype()), [&](Index done, std::span<std::byte> out) {
-      runtime_.device.download(out.data(), bytes + done, static_cast<Index>(out.size()));
-    });
   }
 
   void add_shard(const std::string& text) {

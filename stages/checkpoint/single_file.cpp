@@ -41,6 +41,11 @@ void SingleFile::write(std::span<const std::byte> bytes) {
   written_ += static_cast<Index>(bytes.size());
 }
 
+void SingleFile::write(Index bytes, const std::function<void(Index, std::span<std::byte>)>& fill) {
+  file_.write(bytes, fill);
+  written_ += bytes;
+}
+
 Index SingleFile::finish() {
   file_.close();
   const SafetensorsHeader there = read_header(partial_.string());

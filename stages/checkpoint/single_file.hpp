@@ -25,6 +25,8 @@ class SingleFile {
   SingleFile& operator=(const SingleFile&) = delete;
 
   void write(std::span<const std::byte> bytes);
+  /// As OutputFile has it.
+  void write(Index bytes, const std::function<void(Index, std::span<std::byte>)>& fill);
   Index written() const { return written_; }
   Index expected() const { return expected_; }
   double write_seconds() const { return file_.write_seconds(); }

@@ -9,6 +9,7 @@
 #include "lab/temporary_folder.hpp"
 #include "stages/base/read_file.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/names_in.hpp"
 #include "tests/support/run_job.hpp"
 #include "tests/support/saved.hpp"
 #include "tests/support/tampered.hpp"
@@ -80,13 +81,6 @@ class ThrowsInSave : public StageWrapper {
   int rank_, at_;
   int asked_ = 0;
 };
-
-std::vector<std::string> names_in(const fs::path& folder) {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 #include "lab/temporary_folder.hpp"
 #include "stages/base/read_file.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/names_in.hpp"
 #include "tests/support/run_ranks.hpp"
 #include "tests/support/saved.hpp"
 #include "tests/support/tampered.hpp"
@@ -50,13 +51,6 @@ std::vector<std::string> errors_of(int ranks, const Training& training) {
     });
     return error ? error->what() : "";
   });
-}
-
-std::vector<std::string> names_in(const fs::path& folder) {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
-  std::sort(names.begin(), names.end());
-  return names;
 }
 
 /// The rank whose shard is the longest, the length of the next one, and how many are that long.

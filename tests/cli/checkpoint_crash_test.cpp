@@ -14,6 +14,7 @@
 #include "stages/checkpoint/checkpoint.hpp"
 #include "tests/cli/background_run.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/names_in.hpp"
 #include "tests/support/tampered.hpp"
 #include "tests/support/thrown.hpp"
 
@@ -38,13 +39,6 @@ bool is_partial(const fs::path& path) {
 }
 
 /// Names in a folder, sorted.
-std::vector<std::string> names_in(const fs::path& folder) {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 /// What is wrong with a folder of checkpoints; empty if nothing: every one that has a name is
 /// whole, and latest names one.
 std::string complaint(const fs::path& folder) {
